@@ -1,0 +1,100 @@
+"""Typed memory for AI agents in one SQLite file.
+
+::
+
+    import agent_memory
+
+    with agent_memory.open("memory.db") as memory:
+        id = memory.store("We chose SQLite.", "DECISION", tags=["storage"])
+        for found in memory.search("which database?").results:
+            print(found.id, found.content)
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from agent_memory._version import __version__
+from agent_memory.domain.links import LinkKind, LinkResult, Related, UnlinkResult
+from agent_memory.domain.memory import (
+    UNSET,
+    ForgetResult,
+    Memory,
+    MemoryType,
+    SearchAnswer,
+    UpdateResult,
+)
+from agent_memory.errors import (
+    AgentMemoryError,
+    Closed,
+    EmbedderUnreachable,
+    EmbeddingError,
+    EmbeddingRejected,
+    InvalidArgument,
+    InvalidInput,
+    InvalidSetting,
+    InvalidType,
+    MalformedParameters,
+    OpenError,
+    SchemaTooNew,
+    StorageError,
+)
+
+if TYPE_CHECKING:
+    from agent_memory.service.memory import AgentMemory
+    from agent_memory.service.ports import Clock, Embedder
+
+__all__ = [
+    "UNSET",
+    "AgentMemoryError",
+    "Closed",
+    "EmbedderUnreachable",
+    "EmbeddingError",
+    "EmbeddingRejected",
+    "ForgetResult",
+    "InvalidArgument",
+    "InvalidInput",
+    "InvalidSetting",
+    "InvalidType",
+    "LinkKind",
+    "LinkResult",
+    "MalformedParameters",
+    "Memory",
+    "MemoryType",
+    "OpenError",
+    "Related",
+    "SchemaTooNew",
+    "SearchAnswer",
+    "StorageError",
+    "UnlinkResult",
+    "UpdateResult",
+    "__version__",
+    "open",
+]
+
+
+def open(
+    path: str | os.PathLike[str] | None = None,
+    *,
+    ollama_url: str | None = None,
+    strict_query: bool | None = None,
+    clock: Clock | None = None,
+    embedder: Embedder | None = None,
+) -> AgentMemory:
+    """Open a memory file, creating or upgrading it as needed.
+
+    Without ``path`` it is ``$AGENT_MEMORY_DB`` or the default of this platform; the other settings follow
+    their environment variables in the same way. ``clock`` returns UTC unix seconds; ``embedder`` replaces
+    Ollama, and must give vectors of the model and dimension pinned in the file to be used.
+
+    Raises:
+        InvalidSetting: A setting breaks its rule.
+        OpenError: The file cannot be opened; :class:`SchemaTooNew` when a newer version wrote it.
+    """
+    # The command line imports this package before it knows whether it needs a database.
+    from agent_memory import app
+    from agent_memory.config import Settings
+
+    settings = Settings.resolve(db=path, ollama_url=ollama_url, strict_query=strict_query)
+    return app.open_memory(settings, clock=clock or app.system_clock, embedder=embedder)

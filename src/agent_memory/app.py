@@ -1,0 +1,29 @@
+"""The composition root: settings in, an opened memory out. The one place that names concrete classes."""
+
+from __future__ import annotations
+
+import time
+
+from agent_memory.config import Settings
+from agent_memory.embed.breaker import CircuitBreaker
+from agent_memory.embed.ollama import OllamaEmbedder
+from agent_memory.service.memory import AgentMemory
+from agent_memory.service.ports import Clock, Embedder
+from agent_memory.store.store import SQLiteStore
+
+
+def system_clock() -> int:
+    """UTC unix seconds."""
+    return int(time.time())
+
+
+def open_memory(settings: Settings, *, clock: Clock = system_clock, embedder: Embedder | None = None) -> AgentMemory:
+    """The memory that ``settings`` describe.
+
+    Raises:
+        OpenError: The database cannot be opened.
+    """
+    store = SQLiteStore(settings.db, settings.journal)
+    if embedder is None:
+        embedder = CircuitBreaker(OllamaEmbedder(settings.ollama_url))
+    return AgentMemory(store, embedder, clock, strict_query=settings.strict_query)

@@ -1,0 +1,139 @@
+"""Settings: a flag wins over an environment variable, which wins over the default.
+
+The only file that reads the environment.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal, cast
+from urllib.parse import urlsplit
+
+from agent_memory.errors import InvalidSetting
+
+DEFAULT_OLLAMA_URL: Final = "http://localhost:11434"
+DEFAULT_SWEEP_SECS: Final = 3600.0
+JOURNALS: Final = ("auto", "wal", "delete")
+LOG_LEVELS: Final = ("debug", "info", "warning", "error")
+
+Journal = Literal["auto", "wal", "delete"]
+
+ENVIRONMENT: Final = {
+    "db": "AGENT_MEMORY_DB",
+    "ollama_url": "AGENT_MEMORY_OLLAMA_URL",
+    "sweep_secs": "AGENT_MEMORY_SWEEP_SECS",
+    "strict_query": "AGENT_MEMORY_STRICT_QUERY",
+    "journal": "AGENT_MEMORY_JOURNAL",
+    "log_level": "AGENT_MEMORY_LOG",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a process works with. ``db`` is absolute; ``sweep_secs`` is in seconds."""
+
+    db: Path
+    ollama_url: str = DEFAULT_OLLAMA_URL
+    sweep_secs: float = DEFAULT_SWEEP_SECS
+    strict_query: bool = False
+    journal: Journal = "auto"
+    log_level: str = "info"
+
+    @classmethod
+    def resolve(
+        cls,
+        *,
+        db: str | os.PathLike[str] | None = None,
+        ollama_url: str | None = None,
+        sweep_secs: str | float | None = None,
+        strict_query: bool | None = None,
+        journal: str | None = None,
+        log_level: str | None = None,
+        environ: Mapping[str, str] | None = None,
+    ) -> Settings:
+        """The settings of this process; an argument that is given is a flag. An empty variable counts as unset.
+
+        Raises:
+            InvalidSetting: A value breaks its rule; the message names where it came from.
+        """
+        environment = os.environ if environ is None else environ
+
+        def setting(name: str, flag: object) -> tuple[str, str]:
+            if flag is not None:
+                return f"--{name.replace('_', '-')}", str(flag)
+            return ENVIRONMENT[name], environment.get(ENVIRONMENT[name], "")
+
+        return cls(
+            db=_path(setting("db", None if db is None else os.fspath(db))[1]),
+            ollama_url=_url(*setting("ollama_url", ollama_url)),
+            sweep_secs=_seconds(*setting("sweep_secs", sweep_secs)),
+            strict_query=_switch(*setting("strict_query", strict_query)),
+            journal=cast(Journal, _choice(*setting("journal", journal), JOURNALS, "auto")),
+            log_level=_choice(*setting("log_level", log_level), LOG_LEVELS, "info"),
+        )
+
+
+def default_db() -> Path:
+    """``agent-memory/memory.db`` in the data directory of this user and platform."""
+    # Only this branch needs the package, and start-up time counts.
+    import platformdirs
+
+    return Path(platformdirs.user_data_dir("agent-memory", appauthor=False, roaming=False)) / "memory.db"
+
+
+def _path(value: str) -> Path:
+    if not value:
+        return default_db()
+    try:
+        path = Path(value).expanduser()
+    except RuntimeError as error:
+        raise InvalidSetting(f"--db: {error} (got {value!r})") from None
+    path = Path(os.path.abspath(path))
+    if path.is_dir():
+        raise InvalidSetting(f"--db must name a file (got the directory {str(path)!r})")
+    return path
+
+
+def _url(name: str, value: str) -> str:
+    if not value:
+        return DEFAULT_OLLAMA_URL
+    try:
+        parts = urlsplit(value)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable:
+        raise InvalidSetting(f"{name} must be an http or https URL with a host (got {value!r})")
+    return value
+
+
+def _seconds(name: str, value: str) -> float:
+    if not value:
+        return DEFAULT_SWEEP_SECS
+    try:
+        seconds = float(value)
+    except ValueError:
+        seconds = 0.0
+    if not 1 <= seconds <= 31_536_000:
+        raise InvalidSetting(f"{name} must be between 1 and 31536000 seconds (got {value!r})")
+    return seconds
+
+
+def _switch(name: str, value: str) -> bool:
+    return _choice(name, value.lower(), ("1", "true", "yes", "on", "0", "false", "no", "off"), "off") in (
+        "1",
+        "true",
+        "yes",
+        "on",
+    )
+
+
+def _choice(name: str, value: str, choices: tuple[str, ...], default: str) -> str:
+    if not value:
+        return default
+    if value not in choices:
+        raise InvalidSetting(f"{name} must be one of {', '.join(choices)} (got {value!r})")
+    return value

@@ -1,0 +1,1 @@
+"""Pure values and rules of the typed memory: no I/O, no clock, no third party."""

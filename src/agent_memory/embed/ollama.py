@@ -1,0 +1,164 @@
+"""The embedder that asks a local Ollama (https://docs.ollama.com/api/embed).
+
+Raw text is sent, without task prefixes: every program that shares the file must embed alike.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import socket
+import threading
+import time
+from array import array
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final, Literal
+from urllib.parse import urlsplit
+
+from agent_memory.errors import EmbedderUnreachable, EmbeddingRejected
+
+if TYPE_CHECKING:
+    from http.client import HTTPResponse
+
+TIMEOUT_SECS: Final = 10.0
+EXTRA_SECS_PER_TEXT: Final = 1.0
+CONNECT_TIMEOUT_SECS: Final = 1.0
+_LARGEST_ANSWER: Final = 64 * 1024 * 1024
+_CHUNK: Final = 64 * 1024
+
+Health = Literal["ready", "model_missing", "unreachable"]
+
+
+class OllamaEmbedder:
+    """Embeds through one Ollama at a base URL. Safe to use from many threads."""
+
+    model: Final = "nomic-embed-text"
+    dim: Final = 768
+
+    def __init__(self, url: str, timeout: float = TIMEOUT_SECS) -> None:
+        """``url`` is an http(s) base URL; ``timeout`` (seconds) bounds a request for one text as a whole."""
+        parts = urlsplit(url)
+        self.url = url
+        self._secure = parts.scheme == "https"
+        self._host = parts.hostname or "localhost"
+        self._port = parts.port
+        self._base = parts.path.rstrip("/")
+        self._timeout = timeout
+        self._lock = threading.Lock()
+        self._running: set[socket.socket] = set()
+        self._closed = False
+
+    def embed(self, texts: Sequence[str]) -> list[bytes]:
+        """One vector of 768 little-endian float32 per text, in order.
+
+        Raises:
+            EmbedderUnreachable: Nothing answered in time.
+            EmbeddingRejected: The answer was an error, or not one finite 768-vector per text.
+        """
+        body = json.dumps({"model": self.model, "input": list(texts)}).encode()
+        answer = self._request("POST", "/api/embed", body, self._timeout + EXTRA_SECS_PER_TEXT * (len(texts) - 1))
+        vectors = answer.get("embeddings") if isinstance(answer, dict) else None
+        if not isinstance(vectors, list):
+            raise EmbeddingRejected("invalid embedding response: no member 'embeddings'")
+        if len(vectors) != len(texts):
+            raise EmbeddingRejected(f"invalid embedding response: expected {len(texts)} embeddings, got {len(vectors)}")
+        return [_pack(vector, self.dim) for vector in vectors]
+
+    def health(self) -> Health:
+        """Whether the model can be used; an answer that cannot be understood counts as unreachable."""
+        try:
+            answer = self._request("GET", "/api/tags", None, self._timeout)
+            names = [str(model["name"]) for model in answer["models"]]
+        except (EmbedderUnreachable, EmbeddingRejected, LookupError, TypeError):
+            return "unreachable"
+        return "ready" if any(name.startswith(self.model) for name in names) else "model_missing"
+
+    def close(self) -> None:
+        """End running requests at once; they and later ones fail as unreachable."""
+        with self._lock:
+            self._closed = True
+            for connected in self._running:
+                try:
+                    connected.shutdown(socket.SHUT_RDWR)
+                except OSError:  # the peer closed it already
+                    pass
+
+    def _request(self, method: str, path: str, body: bytes | None, timeout: float) -> Any:
+        # A server's first answer should not wait for this import, nor a keyword-only process pay its 6 MB.
+        import http.client
+
+        deadline = time.monotonic() + timeout
+        kind = http.client.HTTPSConnection if self._secure else http.client.HTTPConnection
+        connection = kind(self._host, self._port, timeout=min(timeout, CONNECT_TIMEOUT_SECS))
+        try:
+            connection.connect()
+            self._enter(connection.sock)
+            connection.sock.settimeout(timeout)
+            headers = {"Content-Type": "application/json"} if body is not None else {}
+            connection.request(method, self._base + path, body, headers)
+            connection.sock.settimeout(max(deadline - time.monotonic(), 0.001))
+            response = connection.getresponse()
+            answer = _read(response, connection.sock, deadline)
+        except (OSError, http.client.HTTPException) as error:
+            reason = str(error) or type(error).__name__
+            raise EmbedderUnreachable(f"embedding HTTP error: {method} {self.url}{path}: {reason}") from error
+        finally:
+            self._leave(connection.sock)
+            connection.close()
+        if response.status != 200:
+            raise EmbeddingRejected(f"embedding HTTP error: status {response.status}: {_message(answer)}")
+        try:
+            return json.loads(answer)
+        except ValueError as error:
+            raise EmbeddingRejected(f"invalid embedding response: not JSON ({error})") from error
+
+    def _enter(self, connected: socket.socket) -> None:
+        with self._lock:
+            if self._closed:
+                raise EmbedderUnreachable("the embedder is closed")
+            self._running.add(connected)
+
+    def _leave(self, connected: socket.socket | None) -> None:
+        if connected is not None:
+            with self._lock:
+                self._running.discard(connected)
+
+
+def _read(response: HTTPResponse, connected: socket.socket | None, deadline: float) -> bytes:
+    """The whole body, however slowly it drips, or a time-out at ``deadline``."""
+    parts: list[bytes] = []
+    size = 0
+    while part := response.read1(_CHUNK):
+        size += len(part)
+        if size > _LARGEST_ANSWER:
+            raise OSError(f"an answer of more than {_LARGEST_ANSWER} bytes")
+        if time.monotonic() > deadline:
+            raise TimeoutError("timed out")
+        parts.append(part)
+        if connected is not None and connected.fileno() != -1:
+            connected.settimeout(max(deadline - time.monotonic(), 0.001))
+    return b"".join(parts)
+
+
+def _message(answer: bytes) -> str:
+    try:
+        text = str(json.loads(answer)["error"])
+    except (ValueError, LookupError, TypeError):
+        text = answer[:200].decode("utf-8", "replace")
+    return text[:200]
+
+
+def _pack(vector: object, dim: int) -> bytes:
+    if not isinstance(vector, list):
+        raise EmbeddingRejected("invalid embedding response: an embedding is not an array")
+    if len(vector) != dim:
+        raise EmbeddingRejected(f"embedding dimension mismatch: expected {dim}, got {len(vector)}")
+    try:
+        packed = array("f", vector)
+    except (TypeError, OverflowError):
+        raise EmbeddingRejected("invalid embedding response: an embedding holds something that is no number") from None
+    norm = math.fsum(value * value for value in packed)
+    if not math.isfinite(norm) or norm == 0:
+        raise EmbeddingRejected("invalid embedding response: an embedding has no direction (zero, NaN or infinite)")
+    # The file holds little-endian floats; so does every processor that Python and sqlite-vec run on together.
+    return packed.tobytes()

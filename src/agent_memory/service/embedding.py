@@ -1,0 +1,110 @@
+"""Embedding that never fails its caller: what cannot be embedded now stays pending."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Final
+
+from agent_memory.errors import EmbedderUnreachable, EmbeddingError, EmbeddingRejected
+from agent_memory.service.ports import Embedder, Store
+
+log = logging.getLogger(__name__)
+
+BACKFILL_BATCH: Final = 128
+
+
+class Embedding:
+    """The embedder of one store, used only while its vectors may be compared with those of the file."""
+
+    def __init__(self, store: Store, embedder: Embedder) -> None:
+        self._store = store
+        self._embedder = embedder
+        self.obstacle = self._find_obstacle()
+        if self.obstacle is not None:
+            log.warning("%s; searching by keyword only", self.obstacle)
+
+    def for_storing(self, content: str) -> bytes | None:
+        """The vector of ``content``, or ``None`` when it has to wait for the sweep."""
+        return self._attempt(content, "storing with embedding_status = 0")
+
+    def for_searching(self, query: str) -> bytes | None:
+        """The vector of ``query``, or ``None`` when the search has to do with keywords."""
+        return self._attempt(query, "falling back to keyword search")
+
+    def backfill(self, after: int, limit: int = BACKFILL_BATCH) -> tuple[int, int | None]:
+        """Embed up to ``limit`` pending memories with an id above ``after``, lowest first.
+
+        A memory that was edited or deleted meanwhile is left as it is. Returns how many vectors were written,
+        and the last id looked at, or ``None`` when there was nothing to do.
+
+        Raises:
+            EmbeddingError: The embedder does not work at all; nothing was written.
+            StorageError: The database failed.
+        """
+        if self.obstacle is not None:
+            raise EmbedderUnreachable(self.obstacle)
+        with self._store.reading("sweep") as reader:
+            rows = reader.pending(after, limit)
+        if not rows:
+            return 0, None
+        vectors = self._embed_each([content for _, content in rows])
+        written = 0
+        with self._store.writing("sweep") as writer:
+            for (memory_id, content), vector in zip(rows, vectors, strict=True):
+                if vector is not None and writer.waits_for(memory_id, content):
+                    writer.set_vector(memory_id, vector)
+                    written += 1
+        return written, rows[-1][0]
+
+    def close(self) -> None:
+        """End running requests to the embedder."""
+        self._embedder.close()
+
+    def _find_obstacle(self) -> str | None:
+        if not self._store.has_vectors:
+            return "sqlite-vec is not installed for this platform"
+        with self._store.reading("open") as reader:
+            pin = reader.embedding_pin()
+        ours = (self._embedder.model, self._embedder.dim)
+        if pin != ours:
+            return (
+                f"the vectors in {self._store.path} are of the model {pin[0]} with {pin[1]} dimensions, "
+                f"the embedder's of {ours[0]} with {ours[1]}"
+            )
+        return None
+
+    def _attempt(self, text: str, consequence: str) -> bytes | None:
+        if self.obstacle is not None:
+            return None
+        try:
+            return self._embedder.embed([text])[0]
+        except EmbedderUnreachable as error:
+            # The circuit breaker has logged the outage, once.
+            log.debug("embedding failed (%s); %s", error, consequence)
+        except EmbeddingRejected as error:
+            log.warning("embedding failed (%s); %s", error, consequence)
+        return None
+
+    def _embed_each(self, contents: Sequence[str]) -> list[bytes | None]:
+        """The vectors of ``contents`` in one request, or around those that the embedder refuses."""
+        try:
+            return [*self._embedder.embed(contents)]
+        except EmbeddingRejected as error:
+            # One text that the model chokes on must not hold up all others; a model that takes no text at all
+            # (it is not pulled, say) is a failure of the whole.
+            self._embedder.embed(["memory"])
+            return self._around_refused(contents, error)
+
+    def _around_refused(self, contents: Sequence[str], error: EmbeddingError) -> list[bytes | None]:
+        if len(contents) == 1:
+            log.warning("embedding failed (%s); a memory stays pending: %.60r", error, contents[0])
+            return [None]
+        middle = len(contents) // 2
+        vectors: list[bytes | None] = []
+        for half in (contents[:middle], contents[middle:]):
+            try:
+                vectors += self._embedder.embed(half)
+            except EmbeddingRejected as refused:
+                vectors += self._around_refused(half, refused)
+        return vectors

@@ -1,0 +1,300 @@
+"""The operations of the typed memory, the same behind every door."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self, TypeAlias
+
+from agent_memory.domain import bounds
+from agent_memory.domain.links import Edge, LinkKind, LinkResult, UnlinkResult
+from agent_memory.domain.memory import (
+    UNSET,
+    Filters,
+    ForgetResult,
+    Memory,
+    MemoryType,
+    NewMemory,
+    Patch,
+    SearchAnswer,
+    UnsetType,
+    UpdateResult,
+)
+from agent_memory.errors import EmbeddingError, InvalidArgument, StorageError
+from agent_memory.service import recall
+from agent_memory.service.embedding import Embedding
+from agent_memory.service.lifecycle import Lifecycle, SweepReport
+from agent_memory.service.ports import Clock, Embedder, Reader, Store
+
+log = logging.getLogger(__name__)
+
+_TOUCH_WAIT_SECS: Final = 0.1
+_EMBED_BATCH: Final = 32
+
+# Inside the class the name `list` is the operation.
+Memories: TypeAlias = list[Memory]
+
+
+class AgentMemory:
+    """One memory file, opened. Safe to use from many threads and beside other processes; close it when done.
+
+    Every method raises :class:`~agent_memory.errors.InvalidArgument` (or ``InvalidType``) for a value outside
+    its bounds, before anything is read or written, and :class:`~agent_memory.errors.StorageError` when the
+    database fails. An id that no memory has is an answer, not an error.
+    """
+
+    def __init__(self, store: Store, embedder: Embedder, clock: Clock, *, strict_query: bool = False) -> None:
+        """Use :func:`agent_memory.open` instead; this takes the parts it would assemble."""
+        self._store = store
+        self._embedding = Embedding(store, embedder)
+        self._lifecycle = Lifecycle(store, self._embedding, clock)
+        self._clock = clock
+        self._strict_query = strict_query
+
+    @property
+    def path(self) -> Path:
+        """The database file."""
+        return self._store.path
+
+    def store(
+        self,
+        content: str,
+        type: MemoryType | str,
+        *,
+        tags: Sequence[str] = (),
+        source: str | None = None,
+        scope: str | None = None,
+        ttl_secs: int | None = None,
+    ) -> int:
+        """Keep a new memory and return its id.
+
+        ``scope`` is a project or area, ``None`` for global; ``ttl_secs`` (1 to 3155760000) lets it expire that
+        long after now. With the embedder down it is kept all the same, and embedded later.
+        """
+        new = NewMemory(
+            content=bounds.check_content(content),
+            type=MemoryType.parse(type),
+            tags=bounds.check_tags(tags),
+            source=bounds.check_optional_text("source", source),
+            scope=bounds.check_optional_text("scope", scope),
+            ttl_secs=bounds.check_ttl(ttl_secs),
+        )
+        vector = self._embedding.for_storing(new.content)
+        with self._store.writing("store") as writer:
+            return writer.insert(new, vector, self._clock())
+
+    def search(
+        self,
+        query: str,
+        *,
+        type: MemoryType | str | None = None,
+        tag: str | None = None,
+        scope: str | None = None,
+        limit: int | None = None,
+        expand_links: bool = False,
+    ) -> SearchAnswer:
+        """The memories that answer ``query`` best, by keyword and, when the embedder answers, by meaning.
+
+        No text is a wrong query: FTS5 syntax keeps its meaning, anything else is read as words. ``limit`` is 1
+        to 200, 50 by default. Each returned memory counts as used now; nothing else does.
+        """
+        query = bounds.check_query(query)
+        filters = _filters(type, tag, scope)
+        count = bounds.check_limit(limit) or bounds.DEFAULT_SEARCH_LIMIT
+        bounds.check_flag("expand_links", expand_links)
+        vector = self._embedding.for_searching(query)
+        now = self._clock()
+        with self._store.reading("search") as reader:
+            if vector is None:
+                ids = reader.keyword_blended(query, filters, count, now, strict=self._strict_query)
+            else:
+                ids = recall.hybrid(reader, query, vector, filters, count, now, strict=self._strict_query)
+            found = reader.by_id(ids, now)
+            results = [found[memory_id] for memory_id in ids]
+            if expand_links:
+                results = _with_related(reader, results)
+        self._touch(ids, now)
+        return SearchAnswer("keyword" if vector is None else "hybrid", tuple(results))
+
+    def list(
+        self,
+        *,
+        type: MemoryType | str | None = None,
+        tag: str | None = None,
+        scope: str | None = None,
+        limit: int | None = None,
+        expand_links: bool = False,
+    ) -> Memories:
+        """Memories newest first, all of them without a ``limit`` (1 to 200), which ``expand_links`` requires."""
+        filters = _filters(type, tag, scope)
+        bounds.check_limit(limit)
+        if bounds.check_flag("expand_links", expand_links) and limit is None:
+            raise InvalidArgument(
+                "limit is required when expand_links is true; "
+                f"pass a limit between {bounds.MIN_LIMIT} and {bounds.MAX_LIMIT}"
+            )
+        with self._store.reading("list") as reader:
+            results = reader.newest(filters, limit, self._clock())
+            return _with_related(reader, results) if expand_links else results
+
+    def get(self, id: int) -> Memory | None:
+        """The memory of that id with its links, or ``None`` when there is none. It does not count as a use."""
+        bounds.check_id("id", id)
+        with self._store.reading("show") as reader:
+            memory = reader.get(id, self._clock())
+            return None if memory is None else _with_related(reader, [memory])[0]
+
+    def update(
+        self,
+        id: int,
+        *,
+        content: str | UnsetType = UNSET,
+        tags: Sequence[str] | UnsetType | None = UNSET,
+        scope: str | UnsetType | None = UNSET,
+        ttl_secs: int | UnsetType | None = UNSET,
+    ) -> UpdateResult:
+        """Patch a memory in place; it counts as used now.
+
+        What is not given stays. ``None`` clears tags, scope or expiry; ``ttl_secs`` counts from now.
+        """
+        bounds.check_id("id", id)
+        patch = _patch(content, tags, scope, ttl_secs)
+        vector = None if patch.content is UNSET else self._embedding.for_storing(patch.content)
+        now = self._clock()
+        with self._store.writing("update") as writer:
+            old = writer.get(id, now)
+            if old is None:
+                return UpdateResult(id, None)
+            new_content = old.content if patch.content is UNSET else patch.content
+            writer.replace(
+                id,
+                content=new_content,
+                tags=old.tags if patch.tags is UNSET else patch.tags,
+                scope=old.scope if patch.scope is UNSET else patch.scope,
+                expires_at=_expiry(old.expires_at, patch.ttl_secs, now),
+                now=now,
+            )
+            if vector is not None or new_content != old.content:
+                writer.set_vector(id, vector)
+            return UpdateResult(id, writer.get(id, now))
+
+    def link(self, from_id: int, to_id: int, kind: LinkKind | str) -> LinkResult:
+        """Relate two memories; a relation that exists already is left as it is."""
+        edge = _edge(from_id, to_id, kind)
+        if from_id == to_id:
+            raise InvalidArgument(f"from_id and to_id must differ (got {from_id})")
+        now = self._clock()
+        with self._store.writing("link") as writer:
+            present = writer.decay_inputs([from_id, to_id])
+            for end in (from_id, to_id):
+                if end not in present:
+                    return LinkResult(edge, missing_id=end)
+            writer.link(edge.stored(), now)
+        return LinkResult(edge)
+
+    def unlink(self, from_id: int, to_id: int, kind: LinkKind | str) -> UnlinkResult:
+        """Remove a relation; a symmetric one from either end."""
+        edge = _edge(from_id, to_id, kind)
+        with self._store.writing("unlink") as writer:
+            return UnlinkResult(edge, writer.unlink(edge.stored()))
+
+    def forget(self, id: int) -> ForgetResult:
+        """Delete a memory with its vector and all its links."""
+        bounds.check_id("id", id)
+        with self._store.writing("forget") as writer:
+            return ForgetResult(id, writer.delete(id))
+
+    def sweep(self) -> SweepReport:
+        """Delete expired memories, write decay scores and embed up to 128 pending memories. Servers do it hourly."""
+        return self._lifecycle.sweep()
+
+    def count_pending(self) -> int:
+        """How many memories wait for their vector."""
+        with self._store.reading("embed") as reader:
+            return reader.count_pending()
+
+    def embed_pending(self, progress: Callable[[int], None] = lambda written: None) -> int:
+        """Embed every pending memory now, in batches of 32, and return how many were embedded.
+
+        What is written stays when it is interrupted; running it again goes on. ``progress`` is called with the
+        number of each batch.
+
+        Raises:
+            EmbeddingError: The embedder does not work, or stopped working.
+        """
+        if self._embedding.obstacle is not None:
+            raise EmbeddingError(self._embedding.obstacle)
+        total = 0
+        after: int | None = 0
+        while after is not None:
+            written, after = self._embedding.backfill(after, _EMBED_BATCH)
+            total += written
+            progress(written)
+        return total
+
+    def close(self) -> None:
+        """Release the file; calling it again does nothing."""
+        self._embedding.close()
+        self._store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _touch(self, ids: Sequence[int], now: int) -> None:
+        """Count a use of each of ``ids``, unless another process is writing right now: the answer goes first."""
+        if not ids:
+            return
+        try:
+            with self._store.writing("recency bump", _TOUCH_WAIT_SECS) as writer:
+                writer.touch(ids, now)
+        except StorageError as error:
+            log.debug("%s", error)
+
+
+def _filters(type: MemoryType | str | None, tag: str | None, scope: str | None) -> Filters:
+    return Filters(
+        type=None if type is None or type == "" else MemoryType.parse(type),
+        tag=bounds.check_optional_text("tag", tag),
+        scope=bounds.check_optional_text("scope", scope),
+    )
+
+
+def _patch(
+    content: str | UnsetType,
+    tags: Sequence[str] | UnsetType | None,
+    scope: str | UnsetType | None,
+    ttl_secs: int | UnsetType | None,
+) -> Patch:
+    if content is UNSET and tags is UNSET and scope is UNSET and ttl_secs is UNSET:
+        raise InvalidArgument("at least one of content, tags, scope, ttl_secs must be provided")
+    if content is None:
+        raise InvalidArgument("content must be a non-empty string (got null)")
+    return Patch(
+        content=UNSET if content is UNSET else bounds.check_content(content),
+        tags=UNSET if tags is UNSET else bounds.check_tags(tags or ()),
+        scope=UNSET if scope is UNSET else bounds.check_optional_text("scope", scope),
+        ttl_secs=UNSET if ttl_secs is UNSET else bounds.check_ttl(ttl_secs),
+    )
+
+
+def _expiry(old: int | None, ttl_secs: int | UnsetType | None, now: int) -> int | None:
+    if ttl_secs is UNSET:
+        return old
+    return None if ttl_secs is None else now + ttl_secs
+
+
+def _edge(from_id: int, to_id: int, kind: LinkKind | str) -> Edge:
+    return Edge(bounds.check_id("from_id", from_id), bounds.check_id("to_id", to_id), LinkKind.parse(kind))
+
+
+def _with_related(reader: Reader, results: Sequence[Memory]) -> list[Memory]:
+    related = reader.related([memory.id for memory in results])
+    return [replace(memory, related=related[memory.id]) for memory in results]

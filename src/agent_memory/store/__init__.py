@@ -1,0 +1,1 @@
+"""The SQLite file: connections, schema, and the rows of the typed memory."""

@@ -1,0 +1,233 @@
+"""Rows of the ``memories`` table."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+import apsw
+
+from agent_memory.domain.decay import HALF_LIFE_SECS, NEGATIVE_LN_2, PINNED_HALF_LIFE_SECS, decay_score
+from agent_memory.domain.memory import PINNED_TYPES, Filters, Memory, MemoryType, NewMemory
+from agent_memory.store.connection import triggers_off
+
+log = logging.getLogger(__name__)
+
+_COLUMNS: Final = (
+    "m.id, m.content, m.mem_type, m.tags, m.source, m.scope, m.access_count, m.created_at, m.last_accessed, "
+    "m.expires_at, m.embedding_status"
+)
+_PINNED: Final = ", ".join(f"'{pinned}'" for pinned in sorted(PINNED_TYPES))
+DECAY_SQL: Final = (
+    f"exp({NEGATIVE_LN_2!r} * max(:now - m.last_accessed, 0) / "
+    f"CASE WHEN m.mem_type IN ({_PINNED}) THEN {PINNED_HALF_LIFE_SECS}.0 ELSE {HALF_LIFE_SECS}.0 END)"
+)
+FILTER_SQL: Final = """(:type IS NULL OR m.mem_type = :type)
+    AND (:scope IS NULL OR m.scope = :scope)
+    AND (:tag IS NULL OR (json_valid(m.tags) AND EXISTS (SELECT 1 FROM json_each(m.tags) WHERE value = :tag)))"""
+PINNED_WEIGHT: Final = 2.0
+_DECAY_BATCH: Final = 2_000
+
+
+class CorruptRow(Exception):
+    """A row holds what no version of agent-memory writes."""
+
+
+def filter_bindings(filters: Filters) -> dict[str, Any]:
+    """The bindings of ``FILTER_SQL``."""
+    return {"type": filters.type and filters.type.value, "tag": filters.tag, "scope": filters.scope}
+
+
+def insert(connection: apsw.Connection, new: NewMemory, now: int) -> int:
+    """Add ``new`` without a vector and return its id."""
+    connection.execute(
+        "INSERT INTO memories(mem_type, content, tags, source, scope, base_weight, created_at, last_accessed, "
+        "expires_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            new.type.value,
+            new.content,
+            dump_tags(new.tags),
+            new.source,
+            new.scope,
+            PINNED_WEIGHT if new.type.pinned else 1.0,
+            now,
+            now,
+            None if new.ttl_secs is None else now + new.ttl_secs,
+        ),
+    )
+    return connection.last_insert_rowid()
+
+
+def get(connection: apsw.Connection, memory_id: int, now: int) -> Memory | None:
+    """The memory of that id as of ``now``, or ``None`` when there is none."""
+    return next(iter(by_id(connection, [memory_id], now).values()), None)
+
+
+def by_id(connection: apsw.Connection, ids: Sequence[int], now: int) -> dict[int, Memory]:
+    """Those of ``ids`` that exist, as of ``now``."""
+    rows = connection.execute(
+        f"SELECT {_COLUMNS} FROM memories m WHERE m.id IN (SELECT value FROM json_each(?))", (json.dumps(list(ids)),)
+    )
+    return {row[0]: _memory(row, now) for row in rows}
+
+
+def decay_inputs(connection: apsw.Connection, ids: Iterable[int]) -> dict[int, tuple[int, bool]]:
+    """For those of ``ids`` that exist: the time of last use, and whether the type is pinned."""
+    rows = connection.execute(
+        f"SELECT id, last_accessed, mem_type IN ({_PINNED}) FROM memories WHERE id IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(ids)),),
+    )
+    return {memory_id: (last_accessed, bool(pinned)) for memory_id, last_accessed, pinned in rows}
+
+
+def newest(connection: apsw.Connection, filters: Filters, limit: int | None, now: int) -> list[Memory]:
+    """Memories by descending creation time, then id; all of them without a ``limit``."""
+    rows = connection.execute(
+        f"SELECT {_COLUMNS} FROM memories m WHERE {FILTER_SQL} "
+        "ORDER BY m.created_at DESC, m.id DESC LIMIT coalesce(:limit, -1)",
+        {**filter_bindings(filters), "limit": limit},
+    )
+    return [_memory(row, now) for row in rows]
+
+
+def replace(
+    connection: apsw.Connection,
+    memory_id: int,
+    *,
+    content: str,
+    tags: Sequence[str],
+    scope: str | None,
+    expires_at: int | None,
+    now: int,
+) -> None:
+    """Write the patched fields in place and count the update as a use at ``now``."""
+    connection.execute(
+        "UPDATE memories SET content = ?, tags = ?, scope = ?, expires_at = ?, decay_score = 1.0, "
+        "last_accessed = ?, access_count = access_count + 1 WHERE id = ?",
+        (content, dump_tags(tags), scope, expires_at, now, memory_id),
+    )
+
+
+def touch(connection: apsw.Connection, ids: Sequence[int], now: int) -> None:
+    """Count one use of each of ``ids`` at ``now``."""
+    with triggers_off(connection):
+        connection.execute(
+            "UPDATE memories SET last_accessed = ?, access_count = access_count + 1 "
+            "WHERE id IN (SELECT value FROM json_each(?))",
+            (now, json.dumps(list(ids))),
+        )
+
+
+def delete(connection: apsw.Connection, memory_id: int) -> bool:
+    """Remove the row, and with it its links and full-text entry. False when there was none."""
+    connection.execute("DELETE FROM memories WHERE id = ?", (memory_id,))
+    return connection.changes() > 0
+
+
+def delete_expired(connection: apsw.Connection, now: int) -> list[int]:
+    """Remove the memories whose expiry lies before ``now`` and return their ids."""
+    return [row[0] for row in connection.execute("DELETE FROM memories WHERE expires_at < ? RETURNING id", (now,))]
+
+
+def materialize_decay(connection: apsw.Connection, after: int, now: int) -> tuple[int, int | None]:
+    """Write the decay score of the next 2,000 memories with an id above ``after``.
+
+    Returns how many there were, and the last id to go on after, or ``None`` at the end.
+    """
+    last = connection.execute(
+        f"SELECT max(id) FROM (SELECT id FROM memories WHERE id > ? ORDER BY id LIMIT {_DECAY_BATCH})", (after,)
+    ).get
+    if last is None:
+        return 0, None
+    with triggers_off(connection):
+        connection.execute(
+            f"UPDATE memories AS m SET decay_score = {DECAY_SQL} WHERE m.id > :after AND m.id <= :last",
+            {"now": now, "after": after, "last": last},
+        )
+    return connection.changes(), last
+
+
+def pending(connection: apsw.Connection, after: int, limit: int) -> list[tuple[int, str]]:
+    """Id and content of up to ``limit`` memories above ``after`` that wait for their vector, lowest id first."""
+    return list(
+        connection.execute(
+            "SELECT id, content FROM memories WHERE embedding_status = 0 AND id > ? ORDER BY id LIMIT ?", (after, limit)
+        )
+    )
+
+
+def set_embedding_status(connection: apsw.Connection, memory_id: int, status: int) -> None:
+    """Say whether the vector of ``memory_id`` matches its content."""
+    with triggers_off(connection):
+        connection.execute("UPDATE memories SET embedding_status = ? WHERE id = ?", (status, memory_id))
+
+
+def waits_for(connection: apsw.Connection, memory_id: int, content: str) -> bool:
+    """Whether ``memory_id`` still holds ``content`` and still has no vector for it."""
+    return bool(
+        connection.execute(
+            "SELECT 1 FROM memories WHERE id = ? AND embedding_status = 0 AND content = ?", (memory_id, content)
+        ).get
+    )
+
+
+def dump_tags(tags: Sequence[str]) -> str:
+    """The stored form: a compact JSON array, characters beyond ASCII as they are."""
+    return json.dumps(list(tags), ensure_ascii=False, separators=(",", ":"))
+
+
+def load_tags(memory_id: int, stored: str) -> tuple[str, ...]:
+    """The tags of a row. Text that is no array of strings reads as no tags, with a warning: the rest is intact."""
+    try:
+        tags = json.loads(stored)
+    except ValueError:
+        tags = None
+    if isinstance(tags, list) and all(isinstance(tag, str) for tag in tags):
+        return tuple(tags)
+    log.warning("memory %d has unreadable tags (%r); run `agent-memory doctor`", memory_id, stored[:80])
+    return ()
+
+
+def load_type(memory_id: int, stored: str) -> MemoryType:
+    """The type of a row.
+
+    Raises:
+        CorruptRow: It is none of the six.
+    """
+    try:
+        return MemoryType(stored)
+    except ValueError:
+        raise CorruptRow(f"memory {memory_id} has the unknown type {stored!r}") from None
+
+
+def _memory(row: Sequence[Any], now: int) -> Memory:
+    (
+        memory_id,
+        content,
+        stored_type,
+        tags,
+        source,
+        scope,
+        access_count,
+        created_at,
+        last_accessed,
+        expires_at,
+        status,
+    ) = row
+    kind = load_type(memory_id, stored_type)
+    return Memory(
+        id=memory_id,
+        content=content,
+        type=kind,
+        tags=load_tags(memory_id, tags),
+        source=source,
+        scope=scope,
+        decay_score=decay_score(now, last_accessed, pinned=kind.pinned),
+        access_count=access_count,
+        created_at=created_at,
+        last_accessed=last_accessed,
+        expires_at=expires_at,
+        embedding_status=status,
+    )

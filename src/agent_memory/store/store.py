@@ -1,0 +1,285 @@
+"""The store: transactions over one database file, and what can be done inside them."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, Literal
+
+import apsw
+
+from agent_memory.domain.links import Edge, Related
+from agent_memory.domain.memory import Filters, Memory, NewMemory
+from agent_memory.errors import Closed, OpenError, StorageError
+from agent_memory.files import create_private, make_private_directory
+from agent_memory.store import fulltext, links, memories, schema, vectors
+from agent_memory.store.connection import BUSY_DEADLINE_SECS, connect, has_vectors, retry_while_locked, transaction
+from agent_memory.store.filesystem import remote_file_system
+
+log = logging.getLogger(__name__)
+
+JournalMode = Literal["auto", "wal", "delete"]
+_MAX_READERS: Final = 8
+
+
+class Reader:
+    """What one read transaction can see. All calls inside it see the same moment of the file."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+
+    def get(self, memory_id: int, now: int) -> Memory | None:
+        """The memory of that id, or ``None``."""
+        return memories.get(self._connection, memory_id, now)
+
+    def by_id(self, ids: Sequence[int], now: int) -> dict[int, Memory]:
+        """Those of ``ids`` that exist."""
+        return memories.by_id(self._connection, ids, now)
+
+    def newest(self, filters: Filters, limit: int | None, now: int) -> list[Memory]:
+        """Memories newest first."""
+        return memories.newest(self._connection, filters, limit, now)
+
+    def keyword_blended(self, query: str, filters: Filters, limit: int, now: int, *, strict: bool) -> list[int]:
+        """Ids by keyword relevance plus decay."""
+        return fulltext.blended(self._connection, query, filters, limit, now, strict=strict)
+
+    def keyword(self, query: str, filters: Filters, limit: int, *, strict: bool) -> list[int]:
+        """Ids by keyword relevance."""
+        return fulltext.relevance(self._connection, query, filters, limit, strict=strict)
+
+    def nearest(self, vector: bytes, filters: Filters, count: int) -> list[int]:
+        """Ids by closeness to ``vector``."""
+        return vectors.nearest(self._connection, vector, filters, count)
+
+    def decay_inputs(self, ids: Iterable[int]) -> dict[int, tuple[int, bool]]:
+        """Time of last use and pinned-ness of those of ``ids`` that exist."""
+        return memories.decay_inputs(self._connection, ids)
+
+    def related(self, ids: Sequence[int]) -> dict[int, tuple[Related, ...]]:
+        """The neighbours of each of ``ids``."""
+        return links.related(self._connection, ids)
+
+    def pending(self, after: int, limit: int) -> list[tuple[int, str]]:
+        """Memories that wait for their vector."""
+        return memories.pending(self._connection, after, limit)
+
+    def count_pending(self) -> int:
+        """How many memories wait for their vector."""
+        count: int = self._connection.execute("SELECT count(*) FROM memories WHERE embedding_status = 0").get
+        return count
+
+    def embedding_pin(self) -> tuple[str, int]:
+        """The model and dimension of every vector in the file."""
+        pins = dict(self._connection.execute("SELECT key, value FROM meta"))
+        return pins["embedding_model"], int(pins["embedding_dim"])
+
+
+class Writer(Reader):
+    """What one write transaction can do; it holds the file's write lock."""
+
+    def __init__(self, connection: apsw.Connection, *, has_vectors: bool) -> None:
+        super().__init__(connection)
+        self._has_vectors = has_vectors
+
+    def insert(self, new: NewMemory, vector: bytes | None, now: int) -> int:
+        """Add a memory, with its vector where there is one, and return its id."""
+        memory_id = memories.insert(self._connection, new, now)
+        self.set_vector(memory_id, vector)
+        return memory_id
+
+    def replace(
+        self,
+        memory_id: int,
+        *,
+        content: str,
+        tags: Sequence[str],
+        scope: str | None,
+        expires_at: int | None,
+        now: int,
+    ) -> None:
+        """Write the patched fields of a memory in place."""
+        memories.replace(
+            self._connection, memory_id, content=content, tags=tags, scope=scope, expires_at=expires_at, now=now
+        )
+
+    def set_vector(self, memory_id: int, vector: bytes | None) -> None:
+        """Make ``vector`` the one that matches the memory's content; ``None`` leaves it pending without one."""
+        if self._has_vectors:
+            if vector is None:
+                vectors.delete(self._connection, memory_id)
+            else:
+                vectors.put(self._connection, memory_id, vector)
+        memories.set_embedding_status(self._connection, memory_id, 0 if vector is None else 1)
+
+    def waits_for(self, memory_id: int, content: str) -> bool:
+        """Whether the memory still holds ``content`` and has no vector for it."""
+        return memories.waits_for(self._connection, memory_id, content)
+
+    def touch(self, ids: Sequence[int], now: int) -> None:
+        """Count one use of each of ``ids``."""
+        memories.touch(self._connection, ids, now)
+
+    def delete(self, memory_id: int) -> bool:
+        """Remove a memory with its vector and links. False when there was none."""
+        if self._has_vectors:
+            vectors.delete(self._connection, memory_id)
+        return memories.delete(self._connection, memory_id)
+
+    def delete_expired(self, now: int) -> int:
+        """Remove the expired memories, and any vector that belongs to none, and return how many expired."""
+        expired = memories.delete_expired(self._connection, now)
+        if self._has_vectors:
+            vectors.delete_orphans(self._connection)
+        return len(expired)
+
+    def materialize_decay(self, after: int, now: int) -> tuple[int, int | None]:
+        """Write the decay scores of the next batch of memories after an id."""
+        return memories.materialize_decay(self._connection, after, now)
+
+    def link(self, edge: Edge, now: int) -> None:
+        """Add a relation, as stored."""
+        links.insert(self._connection, edge, now)
+
+    def unlink(self, edge: Edge) -> bool:
+        """Remove a relation, as stored. False when there was none."""
+        return links.delete(self._connection, edge)
+
+
+class SQLiteStore:
+    """One database file: one writing connection a process, and reading connections beside it.
+
+    Safe to use from many threads. Not from a forked child: open the file there instead.
+    """
+
+    def __init__(self, path: Path, journal: JournalMode = "auto") -> None:
+        """Open ``path``, creating or migrating it as needed.
+
+        Raises:
+            OpenError: It cannot be created, read, backed up or migrated, or is not an agent-memory database.
+        """
+        self.path = path
+        self._process = os.getpid()
+        self._write_lock = threading.Lock()
+        self._reader_slots = threading.Semaphore(_MAX_READERS)
+        self._idle_readers: list[apsw.Connection] = []
+        self._closed = False
+        try:
+            _create(path)
+            self._writer = _open(path, journal)
+        except (OSError, apsw.Error) as error:
+            raise OpenError(f"opening database at {path}: {error}") from error
+        self.has_vectors = has_vectors(self._writer)
+
+    @contextmanager
+    def reading(self, operation: str) -> Iterator[Reader]:
+        """A read transaction for ``operation``, the word a storage fault is reported with.
+
+        Raises:
+            StorageError: The database failed; the detail is in the log.
+        """
+        self._check_open()
+        with _faults(operation), self._reader_slots:
+            connection = self._idle_readers.pop() if self._idle_readers else connect(self.path)
+            try:
+                with transaction(connection, write=False):
+                    yield Reader(connection)
+            finally:
+                if self._closed:
+                    connection.close()
+                else:
+                    self._idle_readers.append(connection)
+
+    @contextmanager
+    def writing(self, operation: str, wait: float = BUSY_DEADLINE_SECS) -> Iterator[Writer]:
+        """A write transaction for ``operation``, waiting up to ``wait`` seconds for other processes to end theirs.
+
+        Raises:
+            StorageError: The database failed or stayed locked; the detail is in the log.
+        """
+        self._check_open()
+        with _faults(operation):
+            if not self._write_lock.acquire(timeout=wait):
+                raise apsw.BusyError("another thread of this process is still writing")
+            try:
+                with transaction(self._writer, write=True, wait=wait):
+                    yield Writer(self._writer, has_vectors=self.has_vectors)
+            finally:
+                self._write_lock.release()
+
+    def close(self) -> None:
+        """Close all connections; calling it again does nothing."""
+        if self._closed or os.getpid() != self._process:
+            return
+        self._closed = True
+        with self._write_lock:
+            while self._idle_readers:
+                self._idle_readers.pop().close()
+            self._writer.close()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise Closed(f"the memory at {self.path} is closed")
+        if os.getpid() != self._process:
+            raise Closed(f"the memory at {self.path} was opened before this process was forked; open it again here")
+
+
+@contextmanager
+def _faults(operation: str) -> Iterator[None]:
+    try:
+        yield
+    except (apsw.Error, memories.CorruptRow) as error:
+        log.error("%s failed: %s: %s", operation, type(error).__name__, error)
+        raise StorageError(operation) from error
+
+
+def _create(path: Path) -> None:
+    make_private_directory(path.parent)
+    try:
+        os.close(create_private(path))
+    except FileExistsError:
+        pass
+
+
+def _open(path: Path, journal: JournalMode) -> apsw.Connection:
+    connection = connect(path)
+    try:
+        retry_while_locked(lambda: schema.check_ours(connection, path))
+        schema.migrate(connection, path)
+        _set_journal(connection, path, journal)
+        _smoke_test(connection, path)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _set_journal(connection: apsw.Connection, path: Path, journal: JournalMode) -> None:
+    remote = remote_file_system(path) if journal == "auto" else None
+    if remote is not None:
+        log.warning("%s is on a %s file system: using a rollback journal instead of WAL", path, remote)
+    if journal == "delete" or remote is not None:
+        retry_while_locked(lambda: connection.execute("PRAGMA journal_mode = DELETE"))
+        connection.execute("PRAGMA synchronous = FULL")
+    else:
+        retry_while_locked(lambda: connection.execute("PRAGMA journal_mode = WAL"))
+        connection.execute("PRAGMA synchronous = NORMAL")
+
+
+def _smoke_test(connection: apsw.Connection, path: Path) -> None:
+    tables = (
+        ("memories_fts", "vec_memories", "memory_links")
+        if has_vectors(connection)
+        else ("memories_fts", "memory_links")
+    )
+    for table in tables:
+        try:
+            connection.execute(f"SELECT 1 FROM {table} LIMIT 1").get  # noqa: B018
+        except apsw.Error as error:
+            raise OpenError(
+                f"opening database at {path}: {table} is unusable ({error}) — run `agent-memory doctor` on it"
+            ) from error
