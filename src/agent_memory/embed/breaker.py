@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
+from agent_memory.embed.ollama import Health
 from agent_memory.errors import EmbedderUnreachable
 
 log = logging.getLogger(__name__)
@@ -21,6 +22,9 @@ class _Embedder(Protocol):
     def model(self) -> str: ...
     @property
     def dim(self) -> int: ...
+    @property
+    def url(self) -> str: ...
+    def health(self) -> Health: ...
     def embed(self, texts: Sequence[str]) -> list[bytes]: ...
     def close(self) -> None: ...
 
@@ -49,6 +53,15 @@ class CircuitBreaker:
     def dim(self) -> int:
         """The embedder's dimension."""
         return self._embedder.dim
+
+    @property
+    def url(self) -> str:
+        """Where the embedder is."""
+        return self._embedder.url
+
+    def health(self) -> Health:
+        """The embedder's health, asked of it now."""
+        return self._embedder.health()
 
     def embed(self, texts: Sequence[str]) -> list[bytes]:
         """As the embedder's own.

@@ -57,6 +57,18 @@ class Embedding:
                     written += 1
         return written, rows[-1][0]
 
+    def report(self) -> None:
+        """Log one line that says whether the embedder is ready."""
+        if self.obstacle is not None:
+            return
+        health = self._embedder.health()
+        if health == "ready":
+            log.info("semantic search ready (%s)", self._embedder.model)
+        elif health == "model_missing":
+            log.warning("Ollama has no model %s — run `ollama pull %s`", self._embedder.model, self._embedder.model)
+        else:
+            log.warning("Ollama unreachable at %s — search falls back to keyword", self._embedder.url)
+
     def close(self) -> None:
         """End running requests to the embedder."""
         self._embedder.close()

@@ -23,6 +23,7 @@ from agent_memory.domain.memory import (
     UnsetType,
     UpdateResult,
 )
+from agent_memory.domain.statistics import Statistics
 from agent_memory.errors import EmbeddingError, InvalidArgument, StorageError
 from agent_memory.service import recall
 from agent_memory.service.embedding import Embedding
@@ -211,12 +212,17 @@ class AgentMemory:
         """Delete expired memories, write decay scores and embed up to 128 pending memories. Servers do it hourly."""
         return self._lifecycle.sweep()
 
+    def statistics(self) -> Statistics:
+        """How much of what the file holds."""
+        with self._store.reading("stats") as reader:
+            return reader.statistics(self._clock())
+
     def count_pending(self) -> int:
         """How many memories wait for their vector."""
         with self._store.reading("embed") as reader:
             return reader.count_pending()
 
-    def embed_pending(self, progress: Callable[[int], None] = lambda written: None) -> int:
+    def embed_pending(self, progress: Callable[[int], None] | None = None) -> int:
         """Embed every pending memory now, in batches of 32, and return how many were embedded.
 
         What is written stays when it is interrupted; running it again goes on. ``progress`` is called with the
@@ -232,8 +238,17 @@ class AgentMemory:
         while after is not None:
             written, after = self._embedding.backfill(after, _EMBED_BATCH)
             total += written
-            progress(written)
+            if progress is not None:
+                progress(written)
         return total
+
+    def report_embedder(self) -> None:
+        """Say in the log, in one line, whether search by meaning is available."""
+        self._embedding.report()
+
+    def end_embedding(self) -> None:
+        """Let running and later calls go on without the embedder, at once."""
+        self._embedding.close()
 
     def close(self) -> None:
         """Release the file; calling it again does nothing."""

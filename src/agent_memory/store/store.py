@@ -14,9 +14,10 @@ import apsw
 
 from agent_memory.domain.links import Edge, Related
 from agent_memory.domain.memory import Filters, Memory, NewMemory
+from agent_memory.domain.statistics import Statistics
 from agent_memory.errors import Closed, OpenError, StorageError
 from agent_memory.files import create_private, make_private_directory
-from agent_memory.store import fulltext, links, memories, schema, vectors
+from agent_memory.store import fulltext, links, memories, schema, statistics, vectors
 from agent_memory.store.connection import BUSY_DEADLINE_SECS, connect, has_vectors, retry_while_locked, transaction
 from agent_memory.store.filesystem import remote_file_system
 
@@ -72,6 +73,10 @@ class Reader:
         """How many memories wait for their vector."""
         count: int = self._connection.execute("SELECT count(*) FROM memories WHERE embedding_status = 0").get
         return count
+
+    def statistics(self, now: int) -> Statistics:
+        """Counts over the whole file."""
+        return statistics.gather(self._connection, now)
 
     def embedding_pin(self) -> tuple[str, int]:
         """The model and dimension of every vector in the file."""

@@ -1,0 +1,44 @@
+"""Daemon threads that run calls side by side."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable
+from typing import Final
+
+MAX_WORKERS: Final = 32
+
+
+class Workers:
+    """Up to 32 threads, started as they are needed. None of them keeps the process alive."""
+
+    def __init__(self) -> None:
+        self._jobs: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._state = threading.Condition()
+        self._threads = 0
+        self._unfinished = 0
+
+    def submit(self, job: Callable[[], None]) -> None:
+        """Run ``job``, which raises nothing, as soon as a thread is free."""
+        with self._state:
+            self._unfinished += 1
+            if self._unfinished > self._threads and self._threads < MAX_WORKERS:
+                self._threads += 1
+                threading.Thread(target=self._work, name=f"call-{self._threads}", daemon=True).start()
+        self._jobs.put(job)
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until nothing is running or waiting; False when ``seconds`` passed before."""
+        with self._state:
+            return self._state.wait_for(lambda: self._unfinished == 0, seconds)
+
+    def _work(self) -> None:
+        while True:
+            job = self._jobs.get()
+            try:
+                job()
+            finally:
+                with self._state:
+                    self._unfinished -= 1
+                    self._state.notify_all()

@@ -1,0 +1,259 @@
+"""Looking at a database file without changing it, and mending what can be derived again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+import apsw
+
+from agent_memory.domain.links import LinkKind
+from agent_memory.domain.memory import MemoryType
+from agent_memory.store import backup, schema, vectors
+from agent_memory.store.connection import connect, has_vectors, retry_while_locked, transaction, triggers_off
+from agent_memory.store.filesystem import remote_file_system
+
+_LARGE_WAL_BYTES: Final = 64 * 1024 * 1024
+_TYPES: Final = ", ".join(f"'{kind}'" for kind in MemoryType)
+_KINDS: Final = ", ".join(f"'{kind}'" for kind in LinkKind)
+
+Status = Literal["ok", "warning", "problem"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What one check found. ``advice`` says what to do, where something is to be done; ``fixable`` whether
+    ``doctor --fix`` does it."""
+
+    check: str
+    status: Status
+    message: str
+    advice: str = ""
+    fixable: bool = False
+
+
+def examine(path: Path, pin: tuple[str, int]) -> list[Finding]:
+    """Every finding about the database at ``path``, which exists. Only reads.
+
+    ``pin`` is the model and dimension of the vectors that this program makes.
+    """
+    found = [_permissions(path), _file_system(path)]
+    try:
+        connection = connect(path, read_only=True)
+    except apsw.Error as error:
+        return [*found, _damaged(path, f"it cannot be opened: {error}")]
+    try:
+        return [*found, *_examine_open(connection, path, pin)]
+    except apsw.Error as error:
+        return [*found, _damaged(path, str(error))]
+    finally:
+        connection.close()
+
+
+def repair(path: Path) -> list[str]:
+    """Rebuild the full-text index, make vectors and their status agree, and empty the log. Says what was done.
+
+    Raises:
+        apsw.Error: The file is damaged beyond that.
+    """
+    done = []
+    connection = connect(path)
+    try:
+        with transaction(connection, write=True):
+            connection.execute("INSERT INTO memories_fts(memories_fts) VALUES ('rebuild')")
+            done.append("rebuilt the full-text index")
+            if has_vectors(connection):
+                done += _repair_vectors(connection)
+        retry_while_locked(lambda: connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").get)
+        done.append("wrote the log back into the file")
+    finally:
+        connection.close()
+    return done
+
+
+def _repair_vectors(connection: apsw.Connection) -> Iterator[str]:
+    orphans = vectors.delete_orphans(connection)
+    if orphans:
+        yield f"removed {orphans} vectors without a memory"
+    stale = [row[0] for row in connection.execute(f"SELECT id FROM memories m WHERE {_STALE_VECTOR}")]
+    for memory_id in stale:
+        vectors.delete(connection, memory_id)
+    if stale:
+        yield f"removed {len(stale)} vectors of text that has changed since"
+    with triggers_off(connection):
+        connection.execute(f"UPDATE memories AS m SET embedding_status = 0 WHERE {_MISSING_VECTOR}")
+    if connection.changes():
+        yield f"marked {connection.changes()} memories without a vector as pending"
+
+
+_HAS_VECTOR: Final = "EXISTS (SELECT 1 FROM vec_memories_rowids v WHERE v.rowid = m.id)"
+_MISSING_VECTOR: Final = f"m.embedding_status = 1 AND NOT {_HAS_VECTOR}"
+_STALE_VECTOR: Final = f"m.embedding_status = 0 AND {_HAS_VECTOR}"
+
+
+def _examine_open(connection: apsw.Connection, path: Path, pin: tuple[str, int]) -> Iterator[Finding]:
+    problems = [row[0] for row in connection.execute("PRAGMA integrity_check(5)")]
+    if problems != ["ok"]:
+        yield _damaged(path, "; ".join(problems))
+        return
+    yield Finding("integrity", "ok", "SQLite's integrity check passed")
+    version = schema.version(connection)
+    if version > schema.LATEST:
+        yield Finding(
+            "schema",
+            "problem",
+            f"the file has schema version {version}, this program supports up to {schema.LATEST}",
+            "upgrade agent-memory",
+        )
+        return
+    if version < schema.LATEST:
+        yield Finding(
+            "schema",
+            "warning",
+            f"the file has schema version {version}, the latest is {schema.LATEST}",
+            "it is backed up and migrated when a server or command next opens it",
+        )
+        return
+    yield Finding("schema", "ok", f"schema version {version}")
+    yield from _rows(connection)
+    yield _fulltext(connection)
+    yield from _vectors(connection)
+    yield _pin(connection, pin)
+    yield _log(path)
+
+
+def _rows(connection: apsw.Connection) -> Iterator[Finding]:
+    count = connection.execute("SELECT count(*) FROM memories").get
+    bad = [
+        row[0]
+        for row in connection.execute(
+            f"""SELECT id FROM memories WHERE mem_type NOT IN ({_TYPES}) OR NOT json_valid(tags)
+            OR json_type(CASE WHEN json_valid(tags) THEN tags ELSE '0' END) <> 'array' LIMIT 10"""
+        )
+    ]
+    if bad:
+        yield Finding(
+            "memories",
+            "problem",
+            f"{count} memories; unreadable type or tags in ids {', '.join(map(str, bad))}",
+            "some other program wrote them; correct mem_type and tags with the sqlite3 command",
+        )
+    else:
+        yield Finding("memories", "ok", f"{count} memories")
+    links, broken = connection.execute(
+        f"""SELECT count(*), count(*) FILTER (WHERE kind NOT IN ({_KINDS})
+            OR from_id NOT IN (SELECT id FROM memories) OR to_id NOT IN (SELECT id FROM memories))
+        FROM memory_links"""
+    ).get
+    if broken:
+        yield Finding("links", "problem", f"{links} links, {broken} of them broken", "restore a backup or unlink them")
+    else:
+        yield Finding("links", "ok", f"{links} links")
+
+
+def _fulltext(connection: apsw.Connection) -> Finding:
+    rows = connection.execute("SELECT count(*) FROM memories_fts_docsize").get
+    memories = connection.execute("SELECT count(*) FROM memories").get
+    missing = connection.execute(
+        "SELECT count(*) FROM memories WHERE id NOT IN (SELECT id FROM memories_fts_docsize)"
+    ).get
+    if rows == memories and not missing:
+        return Finding("full-text index", "ok", f"{rows} entries, one per memory")
+    return Finding(
+        "full-text index",
+        "problem",
+        f"{rows} entries for {memories} memories ({missing} missing)",
+        "run `agent-memory doctor --fix`",
+        fixable=True,
+    )
+
+
+def _vectors(connection: apsw.Connection) -> Iterator[Finding]:
+    total, current = connection.execute("SELECT count(*), total(embedding_status) FROM memories").get
+    missing = connection.execute(f"SELECT count(*) FROM memories m WHERE {_MISSING_VECTOR}").get
+    stale = connection.execute(f"SELECT count(*) FROM memories m WHERE {_STALE_VECTOR}").get
+    orphans = connection.execute(
+        "SELECT count(*) FROM vec_memories_rowids WHERE rowid NOT IN (SELECT id FROM memories)"
+    ).get
+    if missing or stale or orphans:
+        yield Finding(
+            "vectors",
+            "problem",
+            f"{missing} memories claim a vector they do not have, {stale} vectors are of older text, "
+            f"{orphans} belong to no memory",
+            "run `agent-memory doctor --fix`",
+            fixable=True,
+        )
+    else:
+        yield Finding("vectors", "ok", f"{int(current)} of {total} memories have their vector")
+    pending = total - int(current)
+    if pending:
+        yield Finding(
+            "pending embeddings",
+            "warning",
+            f"{pending} memories are found by keyword only so far",
+            "running servers embed 128 an hour; `agent-memory embed` does all now",
+        )
+
+
+def _pin(connection: apsw.Connection, pin: tuple[str, int]) -> Finding:
+    pins = dict(connection.execute("SELECT key, value FROM meta"))
+    found = (pins.get("embedding_model"), pins.get("embedding_dim"))
+    if found == (pin[0], str(pin[1])):
+        return Finding("embedding model", "ok", f"{pin[0]}, {pin[1]} dimensions")
+    return Finding(
+        "embedding model",
+        "problem",
+        f"the file's vectors are of {found[0]} with {found[1]} dimensions, this program makes {pin[0]} with {pin[1]}",
+        "search is by keyword only on this file; use the program that wrote its vectors, or export and import it",
+    )
+
+
+def _log(path: Path) -> Finding:
+    log = path.with_name(path.name + "-wal")
+    size = log.stat().st_size if log.exists() else 0
+    if size > _LARGE_WAL_BYTES:
+        return Finding(
+            "write-ahead log",
+            "warning",
+            f"{size:,} bytes wait to be written back",
+            "some process keeps an old transaction open; stop it, or run `agent-memory doctor --fix`",
+            fixable=True,
+        )
+    return Finding("write-ahead log", "ok", f"{size:,} bytes")
+
+
+def _permissions(path: Path) -> Finding:
+    mode = path.stat().st_mode & 0o777
+    if mode & 0o077:
+        return Finding(
+            "permissions", "warning", f"other users may read the file (mode {mode:04o})", f"run `chmod 600 '{path}'`"
+        )
+    return Finding("permissions", "ok", f"mode {mode:04o}")
+
+
+def _file_system(path: Path) -> Finding:
+    remote = remote_file_system(path)
+    if remote is None:
+        return Finding("file system", "ok", "local")
+    return Finding(
+        "file system",
+        "warning",
+        f"a {remote} file system, where a write-ahead log is not safe: the rollback journal is used instead",
+        "move the file to a local disk, or set AGENT_MEMORY_JOURNAL=wal if only one machine uses it",
+    )
+
+
+def _damaged(path: Path, what: str) -> Finding:
+    copies = backup.existing(path)
+    newest = f"; the newest is {max(copies, key=lambda copy: copy.stat().st_mtime)}" if copies else ""
+    return Finding(
+        "integrity",
+        "problem",
+        f"the file is damaged: {what}",
+        "stop every agent-memory process, keep a copy of the file, and restore a backup"
+        + (newest or "; no migration backup lies beside it")
+        + ". `sqlite3 FILE .recover` may save rows of the damaged one",
+    )
