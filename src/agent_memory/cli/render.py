@@ -58,7 +58,7 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, expand=True)
     for column in header[:-1]:
         table.add_column(column, no_wrap=True, overflow="ellipsis")
     table.add_column(header[-1], overflow="ellipsis", no_wrap=True, ratio=1)

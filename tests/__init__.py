@@ -1,0 +1,1 @@
+"""The tests. They mirror ``src``; ``contract`` runs one body over every door."""

@@ -1,0 +1,61 @@
+"""A database that fails under a running program: a generic sentence for the client, the detail for the log."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.support import database
+from tests.support.doors import Door, DoorError, McpDoor
+
+OPERATIONS: dict[str, Callable[[Door], Any]] = {
+    "store": lambda door: door.store(content="x", type="TODO"),
+    "search": lambda door: door.search(query="needle"),
+    "list": lambda door: door.list(),
+    "update": lambda door: door.update(id=1, content="y"),
+    "link": lambda door: door.link(from_id=1, to_id=2, kind="supersedes"),
+    "unlink": lambda door: door.unlink(from_id=1, to_id=2, kind="supersedes"),
+    "forget": lambda door: door.forget(id=1),
+}
+
+
+@pytest.mark.parametrize("operation", sorted(OPERATIONS))
+def test_a_storage_fault_is_reported_in_general_terms(
+    door: Door, operation: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.ERROR)
+    for content in "ab":
+        door.store(content=content, type="TODO")
+    database.execute(door.path, "DROP TABLE memory_links; DROP TABLE memories")
+    with pytest.raises(DoorError) as caught:
+        OPERATIONS[operation](door)
+    assert (caught.value.kind, caught.value.message) == (
+        "storage",
+        f"{operation} failed due to a storage error (details are in the server log)",
+    )
+    log = door.log() if isinstance(door, McpDoor) else caplog.text
+    assert "no such table" in log
+
+
+def test_a_row_of_an_unknown_type_is_a_storage_fault_that_hides_no_other_row(door: Door) -> None:
+    broken = door.store(content="needle", type="TODO")
+    sound = door.store(content="thread", type="TODO")
+    database.execute(door.path, "UPDATE memories SET mem_type = 'NOTE' WHERE id = ?", (broken,))
+    with pytest.raises(DoorError) as caught:
+        door.search(query="needle")
+    assert caught.value.kind == "storage"
+    assert [row["id"] for row in door.search(query="thread")["results"]] == [sound]
+    assert door.forget(id=broken)["deleted"] is True
+    assert len(door.list()) == 1
+
+
+def test_a_server_lives_on_after_storage_faults(mcp: McpDoor) -> None:
+    mcp.store(content="x", type="TODO")
+    database.execute(mcp.path, "ALTER TABLE memories RENAME TO elsewhere")
+    with pytest.raises(DoorError):
+        mcp.list()
+    database.execute(mcp.path, "ALTER TABLE elsewhere RENAME TO memories")
+    assert len(mcp.list()) == 1

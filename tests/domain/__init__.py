@@ -1,0 +1,1 @@
+"""Pure rules: decay, fusion, words, memory types."""

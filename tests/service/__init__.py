@@ -1,0 +1,1 @@
+"""The service with an injected clock, over real files and a real HTTP embedder."""

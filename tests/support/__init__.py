@@ -1,0 +1,1 @@
+"""What the tests share: a fake Ollama, the doors, direct access to database files, old schemas."""
