@@ -80,6 +80,8 @@ class FakeOllama:
     """Texts that make the whole request fail with an error status."""
     models: list[str] = field(default_factory=lambda: [f"{MODEL}:latest"])
     requests: list[Request] = field(default_factory=list)
+    http: Literal["HTTP/1.0", "HTTP/1.1"] = "HTTP/1.1"
+    """With 1.0 the server closes each connection after its answer."""
 
     def __post_init__(self) -> None:
         # Bound but never listening: the port stays ours while the server is down, and refuses connections.
@@ -198,6 +200,10 @@ class _Server(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     server: _Server
+
+    def setup(self) -> None:
+        super().setup()
+        self.protocol_version = self.server.ollama.http
 
     def do_GET(self) -> None:  # noqa: N802
         ollama = self.server.ollama

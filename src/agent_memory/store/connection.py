@@ -24,13 +24,16 @@ T = TypeVar("T")
 
 
 def connect(path: Path, *, read_only: bool = False) -> apsw.Connection:
-    """A connection to an existing file.
+    """A connection to an existing file; a ``read_only`` one leaves every byte of it as it is.
 
     Raises:
         apsw.Error: The file is missing, unreadable or not a database.
     """
-    flags = apsw.SQLITE_OPEN_READONLY if read_only else apsw.SQLITE_OPEN_READWRITE
-    connection = apsw.Connection(str(path), flags=flags)
+    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
+    if read_only:
+        # A connection opened as read-only would leave an empty log behind.
+        connection.execute("PRAGMA query_only = ON")
+        keep_log(connection, path)
     connection.set_busy_handler(_patience(BUSY_DEADLINE_SECS))
     connection.execute("PRAGMA foreign_keys = ON")
     extension = vector_extension()
@@ -39,6 +42,13 @@ def connect(path: Path, *, read_only: bool = False) -> apsw.Connection:
         connection.load_extension(extension)
         connection.enable_load_extension(False)
     return connection
+
+
+def keep_log(connection: apsw.Connection, path: Path) -> None:
+    """Let closing ``connection`` not write a log that another process left behind into ``path``."""
+    log = path.with_name(path.name + "-wal")
+    if log.exists() and log.stat().st_size > 0:
+        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
 
 
 def vector_extension() -> str | None:

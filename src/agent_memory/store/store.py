@@ -6,7 +6,7 @@ import logging
 import os
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Final, Literal
 
@@ -251,9 +251,10 @@ def _create(path: Path) -> None:
 
 
 def _open(path: Path, journal: JournalMode) -> apsw.Connection:
+    with closing(connect(path, read_only=True)) as looking:
+        retry_while_locked(lambda: schema.check_ours(looking, path))
     connection = connect(path)
     try:
-        retry_while_locked(lambda: schema.check_ours(connection, path))
         schema.migrate(connection, path)
         _set_journal(connection, path, journal)
         _smoke_test(connection, path)

@@ -1,0 +1,1 @@
+"""The Ollama client and its circuit breaker, over real HTTP."""

@@ -1,0 +1,154 @@
+"""Who may import whom: the table of docs/internals.md, enforced."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parent.parent / "src"
+
+BASE = {"errors", "domain", "_version"}
+ROOMS = {
+    "_version": set(),
+    "errors": set(),
+    "domain": BASE,
+    "config": BASE,
+    "files": BASE,
+    "logs": set(),
+    "store": BASE | {"files"},
+    "embed": BASE,
+    "service": BASE,
+    "app": BASE | {"config", "store", "embed", "service"},
+    "doctor": BASE | {"config", "store", "embed", "service", "app"},
+    "mcp": BASE | {"config", "logs", "service", "app"},
+    "cli": BASE | {"config", "logs", "service", "app", "doctor", "package"},
+    "package": BASE | {"config", "service", "app"},
+    "__main__": {"errors", "config", "logs", "mcp", "cli"},
+}
+"""For each room of ``agent_memory`` the rooms it may import beside itself; ``package`` is ``agent_memory`` itself."""
+
+# The command line starts the other door.
+ALLOWED_FILES = {("cli/setup.py", "mcp")}
+
+THIRD_PARTY = {
+    "apsw": {"store", "doctor"},
+    "click": {"cli"},
+    "rich": {"cli"},
+    "platformdirs": {"config"},
+}
+"""Each library and the only rooms that may know it."""
+
+
+def imports(file: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{file}: imports are absolute"
+            assert node.module is not None
+            if node.module in ("agent_memory", "memorizz"):
+                yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            else:
+                yield node.module
+
+
+def files() -> list[Path]:
+    return sorted((SOURCE / "agent_memory").rglob("*.py"))
+
+
+def room_of(file: Path) -> str:
+    relative = file.relative_to(SOURCE / "agent_memory")
+    name = relative.parts[0].removesuffix(".py")
+    return "package" if name == "__init__" else name
+
+
+def room_imported(name: str) -> str | None:
+    parts = name.split(".")
+    if parts[0] != "agent_memory":
+        return None
+    known = len(parts) > 1 and parts[1] in ROOMS
+    return parts[1] if known else "package"
+
+
+@pytest.mark.parametrize("file", files(), ids=lambda file: str(file.relative_to(SOURCE)))
+def test_a_file_imports_only_the_rooms_below_its_own(file: Path) -> None:
+    room = room_of(file)
+    relative = str(file.relative_to(SOURCE / "agent_memory"))
+    for name in imports(file):
+        assert not name.startswith("memorizz"), "agent_memory never imports memorizz"
+        imported = room_imported(name)
+        if imported is None or imported == room or (relative, imported) in ALLOWED_FILES:
+            continue
+        if name == "agent_memory.__version__":
+            continue
+        assert imported in ROOMS[room], f"{relative} imports {name}"
+
+
+@pytest.mark.parametrize("file", files(), ids=lambda file: str(file.relative_to(SOURCE)))
+def test_a_library_is_known_in_its_rooms_only(file: Path) -> None:
+    standard = set(sys.stdlib_module_names)
+    for name in imports(file):
+        library = name.split(".")[0]
+        if library in standard or library == "agent_memory":
+            continue
+        assert room_of(file) in THIRD_PARTY[library], f"{file} imports {library}"
+
+
+def test_only_config_reads_the_environment() -> None:
+    readers = [file for file in files() if "os.environ" in file.read_text() or "getenv" in file.read_text()]
+    assert [file.name for file in readers] == ["config.py"]
+
+
+def test_a_file_holds_one_noun_and_a_function_one_idea() -> None:
+    for file in files():
+        text = file.read_text(encoding="utf-8")
+        assert text.count("\n") <= 400, file
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.FunctionDef) and node.name != "tools":  # a table
+                assert node.end_lineno is not None
+                assert node.end_lineno - node.lineno < 60, f"{file}: {node.name}"
+
+
+def test_every_public_name_has_a_docstring() -> None:
+    for file in files():
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+        assert ast.get_docstring(tree), file
+        for node in ast.walk(tree):
+            if not isinstance(node, (ast.ClassDef, ast.FunctionDef)) or node.name.startswith("_"):
+                continue
+            stub = isinstance(node, ast.FunctionDef) and isinstance(node.body[-1], ast.Expr) and len(node.body) == 1
+            nested = isinstance(node, ast.FunctionDef) and node.col_offset > 4
+            local = isinstance(node, ast.FunctionDef) and not isinstance(node.body[0], ast.Expr)
+            if stub or nested or (local and node.name in {"call", "wait", "command", "look", "block", "setting", "decay", "start"}):
+                continue
+            assert ast.get_docstring(node), f"{file}: {node.name}"
+
+
+def test_starting_a_server_loads_nothing_it_does_not_use() -> None:
+    program = (
+        "import sys, agent_memory.__main__, agent_memory.mcp.server\n"
+        "print(*(name for name in ('click', 'rich', 'http.client', 'ssl', 'asyncio', 'numpy', 'sqlite_vec', "
+        "'platformdirs', 'sqlite3', 'mcp', 'pydantic') if name in sys.modules))"
+    )
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stdout == "\n"
+
+
+def test_the_public_api_is_what_it_says() -> None:
+    import agent_memory
+
+    assert sorted(agent_memory.__all__, key=str.lower) == sorted(
+        [
+            "AgentMemoryError", "Closed", "EmbedderUnreachable", "EmbeddingError", "EmbeddingRejected", "ForgetResult",
+            "InvalidArgument", "InvalidInput", "InvalidSetting", "InvalidType", "LinkKind", "LinkResult",
+            "MalformedParameters", "Memory", "MemoryType", "OpenError", "Related", "SchemaTooNew", "SearchAnswer",
+            "StorageError", "UNSET", "UnlinkResult", "UpdateResult", "__version__", "open",
+        ],
+        key=str.lower,
+    )  # fmt: skip
+    for name in agent_memory.__all__:
+        assert hasattr(agent_memory, name)
