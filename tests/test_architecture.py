@@ -124,7 +124,11 @@ def test_every_public_name_has_a_docstring() -> None:
             stub = isinstance(node, ast.FunctionDef) and isinstance(node.body[-1], ast.Expr) and len(node.body) == 1
             nested = isinstance(node, ast.FunctionDef) and node.col_offset > 4
             local = isinstance(node, ast.FunctionDef) and not isinstance(node.body[0], ast.Expr)
-            if stub or nested or (local and node.name in {"call", "wait", "command", "look", "block", "setting", "decay", "start"}):
+            if (
+                stub
+                or nested
+                or (local and node.name in {"call", "wait", "command", "look", "block", "setting", "decay", "start"})
+            ):
                 continue
             assert ast.get_docstring(node), f"{file}: {node.name}"
 

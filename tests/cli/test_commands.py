@@ -41,7 +41,9 @@ def value(done: subprocess.CompletedProcess[str]) -> Any:
 
 
 def test_a_memory_goes_through_its_whole_life_in_json(run: Run) -> None:
-    assert value(run("store", "We chose SQLite.", "--type", "DECISION", "--tag", "a", "--tag", "b", "--json")) == {"id": 1}
+    assert value(run("store", "We chose SQLite.", "--type", "DECISION", "--tag", "a", "--tag", "b", "--json")) == {
+        "id": 1
+    }
     run("store", "Locks were lost.", "--type", "ERROR", "--source", "ci", "--scope", "shop", "--ttl-secs", "60")
     assert value(run("link", "2", "1", "caused_by", "--json"))["linked"] is True
     found = value(run("search", "what did we choose?", "--expand-links", "--json"))
@@ -173,7 +175,13 @@ def test_a_reader_that_stops_reading_ends_the_output_quietly(db: Path, run: Run)
 def on_terminal(*arguments: str, db: Path, columns: int = 100) -> str:
     """What the command shows on a terminal of that width."""
     read, write = pty.openpty()
-    env = {**os.environ, "AGENT_MEMORY_DB": str(db), "AGENT_MEMORY_OLLAMA_URL": NOBODY, "COLUMNS": str(columns), "TERM": "dumb"}
+    env = {
+        **os.environ,
+        "AGENT_MEMORY_DB": str(db),
+        "AGENT_MEMORY_OLLAMA_URL": NOBODY,
+        "COLUMNS": str(columns),
+        "TERM": "dumb",
+    }
     with subprocess.Popen([sys.executable, "-m", "agent_memory", *arguments], stdout=write, stderr=write, env=env):
         os.close(write)
         shown = b""
@@ -272,7 +280,11 @@ def test_the_block_of_each_client_starts_a_server_that_answers(run: Run, db: Pat
     assert block["env"] == {"AGENT_MEMORY_DB": str(db)}
     line = b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n'
     served = subprocess.run(
-        [block["command"], *block["args"]], input=line, capture_output=True, env={**os.environ, **block["env"]}, timeout=30
+        [block["command"], *block["args"]],
+        input=line,
+        capture_output=True,
+        env={**os.environ, **block["env"]},
+        timeout=30,
     )
     assert json.loads(served.stdout)["result"] == {}
 
@@ -302,9 +314,7 @@ def test_a_completion_script_is_printed(run: Run, shell: str) -> None:
     [("agent-memory sto", "store"), ("agent-memory store x --type DE", "DECISION"), ("agent-memory link 1 2 sup", "supersedes")],
 )  # fmt: skip
 def test_completion_knows_commands_types_and_kinds(run: Run, words: str, offered: str) -> None:
-    done = run(
-        _AGENT_MEMORY_COMPLETE="bash_complete", COMP_WORDS=words, COMP_CWORD=str(len(words.split()) - 1)
-    )
+    done = run(_AGENT_MEMORY_COMPLETE="bash_complete", COMP_WORDS=words, COMP_CWORD=str(len(words.split()) - 1))
     assert f"plain,{offered}" in done.stdout.splitlines()
 
 

@@ -80,7 +80,9 @@ def test_a_missing_model_names_the_command_that_fetches_it(run: Run, filled: Pat
         ("DROP TRIGGER memories_ad; DELETE FROM memories WHERE id = 6", "vectors"),
     ],
 )
-def test_an_index_that_disagrees_is_found_and_mended(run: Run, filled: Path, ollama: FakeOllama, damage: str, check: str) -> None:
+def test_an_index_that_disagrees_is_found_and_mended(
+    run: Run, filled: Path, ollama: FakeOllama, damage: str, check: str
+) -> None:
     database.execute(filled, damage, vectors=True)
     assert findings(run)[check]["status"] == "problem"
 

@@ -93,7 +93,9 @@ def test_a_storage_fault_shows_only_the_generic_sentence(door: Door, operation: 
     assert fault.value.message == STORAGE_FAULT.format(operation)
 
 
-def test_a_file_damaged_under_a_running_server_gives_errors_and_doctor_names_the_backup(db: Path, tmp_path: Path) -> None:
+def test_a_file_damaged_under_a_running_server_gives_errors_and_doctor_names_the_backup(
+    db: Path, tmp_path: Path
+) -> None:
     with McpDoor(db).server as server:
         server.initialize()
         call(server, "memory_store", content="x", type="TODO")

@@ -138,7 +138,12 @@ def test_json_that_is_no_request_is_invalid(server: StdioServer, message: bytes)
 
 
 def test_blank_lines_notifications_and_stray_answers_are_passed_over(server: StdioServer) -> None:
-    for line in (b"", b"   ", b'{"jsonrpc":"2.0","method":"notifications/unheard_of"}', b'{"jsonrpc":"2.0","id":9,"result":{}}'):
+    for line in (
+        b"",
+        b"   ",
+        b'{"jsonrpc":"2.0","method":"notifications/unheard_of"}',
+        b'{"jsonrpc":"2.0","id":9,"result":{}}',
+    ):
         server.send_line(line)
 
     assert server.request("ping")["result"] == {}
@@ -228,7 +233,9 @@ def test_a_hanging_embedder_does_not_hold_up_ping_or_other_calls(ollama: FakeOll
         server.initialize()
         with ollama.holding():
             stores = [
-                server.begin("tools/call", {"name": "memory_store", "arguments": {"content": f"fact {n}", "type": "TODO"}})
+                server.begin(
+                    "tools/call", {"name": "memory_store", "arguments": {"content": f"fact {n}", "type": "TODO"}}
+                )
                 for n in range(10)
             ]
             eventually(lambda: any(request.path == "/api/embed" for request in ollama.requests))

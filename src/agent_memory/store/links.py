@@ -50,7 +50,7 @@ def related(connection: apsw.Connection, ids: Sequence[int]) -> dict[int, tuple[
         WHERE r.place <= :most ORDER BY r.id, r.place""",
         {"ids": json.dumps(list(ids)), "most": MAX_EXPANDED_LINKS},
     )
-    for memory_id, other, kind, direction, mem_type, content, tags in rows:
+    for memory_id, other, kind, direction, mem_type, content, tags in list(rows):
         found[memory_id].append(
             Related(
                 id=other,

@@ -70,7 +70,7 @@ def by_id(connection: apsw.Connection, ids: Sequence[int], now: int) -> dict[int
     rows = connection.execute(
         f"SELECT {_COLUMNS} FROM memories m WHERE m.id IN (SELECT value FROM json_each(?))", (json.dumps(list(ids)),)
     )
-    return {row[0]: _memory(row, now) for row in rows}
+    return {row[0]: _memory(row, now) for row in list(rows)}
 
 
 def decay_inputs(connection: apsw.Connection, ids: Iterable[int]) -> dict[int, tuple[int, bool]]:
@@ -89,7 +89,7 @@ def newest(connection: apsw.Connection, filters: Filters, limit: int | None, now
         "ORDER BY m.created_at DESC, m.id DESC LIMIT coalesce(:limit, -1)",
         {**filter_bindings(filters), "limit": limit},
     )
-    return [_memory(row, now) for row in rows]
+    return [_memory(row, now) for row in list(rows)]
 
 
 def replace(

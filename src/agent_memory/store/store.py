@@ -193,11 +193,14 @@ class SQLiteStore:
             try:
                 with transaction(connection, write=False):
                     yield Reader(connection)
-            finally:
-                if self._closed:
-                    connection.close()
-                else:
-                    self._idle_readers.append(connection)
+            except BaseException:
+                # A statement that was interrupted may still hold its view of the file, as long as the exception lives.
+                connection.close(force=True)
+                raise
+            if self._closed:
+                connection.close()
+            else:
+                self._idle_readers.append(connection)
 
     @contextmanager
     def writing(self, operation: str, wait: float = BUSY_DEADLINE_SECS) -> Iterator[Writer]:
