@@ -63,7 +63,10 @@ class Settings:
 
         def setting(name: str, flag: object) -> tuple[str, str]:
             if flag is not None:
-                return f"--{name.replace('_', '-')}", str(flag)
+                option = f"--{name.replace('_', '-')}"
+                if flag == "":
+                    raise InvalidSetting(f"{option} must not be empty")
+                return option, str(flag)
             return ENVIRONMENT[name], environment.get(ENVIRONMENT[name], "")
 
         return cls(

@@ -19,7 +19,7 @@ import apsw
 from agent_memory import app
 from agent_memory.config import Settings
 from agent_memory.embed.ollama import OllamaEmbedder
-from agent_memory.errors import AgentMemoryError, OpenError
+from agent_memory.errors import OpenError, SchemaTooNew
 from agent_memory.store import checkup, connection
 from agent_memory.store.checkup import Finding
 
@@ -69,14 +69,16 @@ def repair(settings: Settings) -> list[str]:
     """Mend what can be derived again and say what was done.
 
     Raises:
-        OpenError: The file is missing or damaged beyond that.
+        OpenError: The file is missing, of a newer schema, or damaged beyond that.
     """
     if not settings.db.exists():
         raise OpenError(f"there is no database at {settings.db}")
     # An older file is migrated, with its backup, before it is mended.
     try:
         app.open_memory(settings).close()
-    except AgentMemoryError:
+    except SchemaTooNew:
+        raise
+    except OpenError:
         # A missing index keeps it from opening; that is what is mended below.
         pass
     try:

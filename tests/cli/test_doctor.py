@@ -78,6 +78,9 @@ def test_a_missing_model_names_the_command_that_fetches_it(run: Run, filled: Pat
         ("DELETE FROM vec_memories WHERE memory_id = 4", "vectors"),
         ("UPDATE memories SET embedding_status = 0 WHERE id = 5", "vectors"),
         ("DROP TRIGGER memories_ad; DELETE FROM memories WHERE id = 6", "vectors"),
+        ("DROP TRIGGER memories_ai", "full-text index"),
+        ("DROP TRIGGER memories_ai; DROP TRIGGER memories_ad; DROP TRIGGER memories_au; DROP TABLE memories_fts",
+         "full-text index"),
     ],
 )
 def test_an_index_that_disagrees_is_found_and_mended(
@@ -130,6 +133,17 @@ def test_a_newer_schema_is_a_problem_and_left_as_it_is(run: Run, filled: Path) -
 
     assert "schema version 9" in findings(run)["schema"]["message"]
     assert database.rows(filled, "PRAGMA user_version") == [9]
+
+
+def test_fix_on_a_newer_schema_is_refused_and_changes_nothing(run: Run, filled: Path) -> None:
+    database.execute(filled, "PRAGMA user_version = 9")
+    before = filled.read_bytes()
+
+    done = run("doctor", "--fix")
+
+    assert done.returncode == 1
+    assert "database schema is version 9 but this binary supports up to version 3" in done.stderr
+    assert filled.read_bytes() == before
 
 
 def test_fix_on_a_missing_file_fails(run: Run) -> None:

@@ -29,6 +29,10 @@ def call(server: StdioServer, tool: str, arguments: Any = None, **meta: Any) -> 
     return server.request("tools/call", {"name": tool, "arguments": arguments, **meta})
 
 
+def begin(server: StdioServer, tool: str, arguments: Any) -> int:
+    return server.begin("tools/call", {"name": tool, "arguments": arguments})
+
+
 def null_reply(server: StdioServer) -> dict[str, Any]:
     return server.reply(None)
 

@@ -205,7 +205,7 @@ class _Handler(BaseHTTPRequestHandler):
         super().setup()
         self.protocol_version = self.server.ollama.http
 
-    def do_GET(self) -> None:  # noqa: N802
+    def do_GET(self) -> None:
         ollama = self.server.ollama
         ollama.record(Request("GET", self.path, None))
         if self.path.endswith("/api/tags"):
@@ -213,7 +213,7 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self._reply(404, b"404 page not found")
 
-    def do_POST(self) -> None:  # noqa: N802
+    def do_POST(self) -> None:
         ollama = self.server.ollama
         body = json.loads(self.rfile.read(int(self.headers.get("Content-Length", "0"))))
         request = Request("POST", self.path, body)

@@ -11,6 +11,7 @@ import apsw
 
 from agent_memory.domain.links import LinkKind
 from agent_memory.domain.memory import MemoryType
+from agent_memory.errors import OpenError
 from agent_memory.store import backup, schema, vectors
 from agent_memory.store.connection import connect, has_vectors, retry_while_locked, transaction, triggers_off
 from agent_memory.store.filesystem import remote_file_system
@@ -56,13 +57,17 @@ def repair(path: Path) -> list[str]:
     """Rebuild the full-text index, make vectors and their status agree, and empty the log. Says what was done.
 
     Raises:
+        OpenError: The file has not the latest schema.
         apsw.Error: The file is damaged beyond that.
     """
     done = []
     connection = connect(path)
     try:
+        found = schema.check_ours(connection, path)
+        if found != schema.LATEST:
+            raise OpenError(f"{path} has schema version {found}; open it once to migrate it, then repair it")
         with transaction(connection, write=True):
-            connection.execute("INSERT INTO memories_fts(memories_fts) VALUES ('rebuild')")
+            schema.rebuild_fulltext(connection)
             done.append("rebuilt the full-text index")
             if has_vectors(connection):
                 done += _repair_vectors(connection)
@@ -154,17 +159,26 @@ def _rows(connection: apsw.Connection) -> Iterator[Finding]:
 
 
 def _fulltext(connection: apsw.Connection) -> Finding:
+    missing = schema.missing_fulltext(connection)
+    if missing:
+        return Finding(
+            "full-text index",
+            "problem",
+            f"{', '.join(missing)} missing, so searches find too little",
+            "run `agent-memory doctor --fix`",
+            fixable=True,
+        )
     rows = connection.execute("SELECT count(*) FROM memories_fts_docsize").get
     memories = connection.execute("SELECT count(*) FROM memories").get
-    missing = connection.execute(
+    unindexed = connection.execute(
         "SELECT count(*) FROM memories WHERE id NOT IN (SELECT id FROM memories_fts_docsize)"
     ).get
-    if rows == memories and not missing:
+    if rows == memories and not unindexed:
         return Finding("full-text index", "ok", f"{rows} entries, one per memory")
     return Finding(
         "full-text index",
         "problem",
-        f"{rows} entries for {memories} memories ({missing} missing)",
+        f"{rows} entries for {memories} memories ({unindexed} missing)",
         "run `agent-memory doctor --fix`",
         fixable=True,
     )

@@ -15,16 +15,17 @@ _REMOTE: Final = re.compile(
 _MOUNTS: Final = Path("/proc/mounts")
 
 
-def remote_file_system(path: Path, mounts: Path = _MOUNTS) -> str | None:
+def remote_file_system(path: Path, mounts: Path | None = None) -> str | None:
     """The type of the network or forwarded file system that holds ``path``; ``None`` for a local one.
 
     Known from the mount table, so ``None`` as well on systems without ``/proc/mounts``.
     """
-    if not mounts.exists():
+    table = _MOUNTS if mounts is None else mounts
+    if not table.exists():
         return None
     place = path.resolve()
     best: tuple[int, str] = (-1, "")
-    for line in mounts.read_text(encoding="utf-8", errors="surrogateescape").splitlines():
+    for line in table.read_text(encoding="utf-8", errors="surrogateescape").splitlines():
         fields = line.split(" ")
         if len(fields) < 3:
             continue

@@ -41,7 +41,13 @@ CREATE INDEX idx_memories_type    ON memories(mem_type);
 CREATE INDEX idx_memories_scope   ON memories(scope);
 CREATE INDEX idx_memories_expires ON memories(expires_at) WHERE expires_at IS NOT NULL;
 CREATE INDEX idx_memories_decay   ON memories(decay_score);
+"""
+
+_FULLTEXT: Final = """
 CREATE VIRTUAL TABLE memories_fts USING fts5(content, content='memories', content_rowid='id');
+"""
+
+_TRIGGERS: Final = """
 CREATE TRIGGER memories_ai AFTER INSERT ON memories BEGIN
     INSERT INTO memories_fts(rowid, content) VALUES (new.id, new.content);
 END;
@@ -113,7 +119,7 @@ def _create_embeddings(connection: apsw.Connection) -> None:
 
 
 MIGRATIONS: Final[tuple[Callable[[apsw.Connection], object], ...]] = (
-    lambda connection: connection.execute(_V1),
+    lambda connection: connection.execute(_V1 + _FULLTEXT + _TRIGGERS),
     _create_embeddings,
     lambda connection: connection.execute(_V3),
 )
@@ -143,6 +149,23 @@ def check_ours(connection: apsw.Connection, path: Path) -> int:
             f"(schema version {found}, tables: {', '.join(sorted(tables)) or 'none'}) — point --db at a different file"
         )
     return found
+
+
+def missing_fulltext(connection: apsw.Connection) -> list[str]:
+    """The names of the full-text table and its triggers that the file lacks."""
+    present = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+    return [name for name in ("memories_fts", "memories_ai", "memories_ad", "memories_au") if name not in present]
+
+
+def rebuild_fulltext(connection: apsw.Connection) -> None:
+    """Make the full-text table, its triggers and its entries anew from the memories, where they are missing."""
+    if "memories_fts" in missing_fulltext(connection):
+        connection.execute(_FULLTEXT)
+    connection.execute(
+        "DROP TRIGGER IF EXISTS memories_ai; DROP TRIGGER IF EXISTS memories_ad; DROP TRIGGER IF EXISTS memories_au"
+    )
+    connection.execute(_TRIGGERS)
+    connection.execute("INSERT INTO memories_fts(memories_fts) VALUES ('rebuild')")
 
 
 def migrate(connection: apsw.Connection, path: Path) -> None:
