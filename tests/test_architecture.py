@@ -142,7 +142,7 @@ def test_the_public_api_is_what_it_says() -> None:
 
     assert sorted(agent_memory.__all__, key=str.lower) == sorted(
         [
-            "AgentMemoryError", "Closed", "EmbedderUnreachable", "EmbeddingError", "EmbeddingRejected", "ForgetResult",
+            "AgentMemory", "AgentMemoryError", "Closed", "EmbedderUnreachable", "EmbeddingError", "EmbeddingRejected", "ForgetResult",
             "InvalidArgument", "InvalidInput", "InvalidSetting", "InvalidType", "LinkKind", "LinkResult",
             "MalformedParameters", "Memory", "MemoryType", "OpenError", "Related", "SchemaTooNew", "SearchAnswer",
             "StorageError", "UNSET", "UnlinkResult", "UpdateResult", "__version__", "open",

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "UNSET",
+    "AgentMemory",
     "AgentMemoryError",
     "Closed",
     "EmbedderUnreachable",
@@ -72,6 +73,15 @@ __all__ = [
     "__version__",
     "open",
 ]
+
+
+def __getattr__(name: str) -> object:
+    # A server that only wants the version should not pay for the service.
+    if name == "AgentMemory":
+        from agent_memory.service.memory import AgentMemory
+
+        return AgentMemory
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def open(

@@ -29,6 +29,9 @@ def main() -> int:
     except AgentMemoryError as error:
         sys.stderr.write(f"Error: {error}\n")
         return error.exit_code
+    except OSError as error:
+        sys.stderr.write(f"Error: {error}\n")
+        return 1
     return 0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import sys
@@ -61,7 +62,8 @@ def take_standard_streams() -> Wire:
         import msvcrt
 
         msvcrt.setmode(sink, os.O_BINARY)
-    return Wire(sys.stdin.buffer, sink)
+    source = io.BytesIO() if sys.stdin is None else sys.stdin.buffer
+    return Wire(source, sink)
 
 
 def _parse(line: bytes) -> Any:
