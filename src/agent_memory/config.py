@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal, cast
+from typing import Final, Literal, NamedTuple, cast
 from urllib.parse import urlsplit
 
 from agent_memory.errors import InvalidSetting
@@ -31,8 +30,7 @@ ENVIRONMENT: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(NamedTuple):
     """What a process works with. ``db`` is absolute; ``sweep_secs`` is in seconds."""
 
     db: Path

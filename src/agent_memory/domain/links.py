@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 from agent_memory.domain.memory import MemoryType
 from agent_memory.errors import InvalidArgument
@@ -51,8 +50,7 @@ _SEEN_FROM_TARGET: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Edge:
+class Edge(NamedTuple):
     """One relation as the caller named it."""
 
     from_id: int
@@ -70,8 +68,7 @@ class Edge:
         return {"from_id": self.from_id, "to_id": self.to_id, "kind": self.kind.value}
 
 
-@dataclass(frozen=True, slots=True)
-class LinkResult:
+class LinkResult(NamedTuple):
     """Whether the relation now exists; ``missing_id`` names the memory that does not."""
 
     edge: Edge
@@ -89,8 +86,7 @@ class LinkResult:
         return {**self.edge.to_dict(), "linked": False, "reason": "not_found", "missing_id": self.missing_id}
 
 
-@dataclass(frozen=True, slots=True)
-class UnlinkResult:
+class UnlinkResult(NamedTuple):
     """Whether there was such a relation, which is now gone."""
 
     edge: Edge
@@ -103,8 +99,7 @@ class UnlinkResult:
         return {**self.edge.to_dict(), "unlinked": False, "reason": "not_found"}
 
 
-@dataclass(frozen=True, slots=True)
-class Related:
+class Related(NamedTuple):
     """A trimmed neighbour of a result, one hop away. ``kind`` reads from the result's side."""
 
     id: int

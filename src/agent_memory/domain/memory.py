@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum, StrEnum
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from agent_memory.errors import InvalidType
 
@@ -56,8 +55,7 @@ UNSET: Final = Unset.UNSET
 UnsetType: TypeAlias = Literal[Unset.UNSET]
 
 
-@dataclass(frozen=True, slots=True)
-class NewMemory:
+class NewMemory(NamedTuple):
     """A validated memory that has no id yet. ``ttl_secs`` counts from the time it is stored."""
 
     content: str
@@ -68,8 +66,7 @@ class NewMemory:
     ttl_secs: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Patch:
+class Patch(NamedTuple):
     """A validated merge patch: a field that is ``UNSET`` stays, ``None`` clears where clearing is legal."""
 
     content: str | UnsetType = UNSET
@@ -78,8 +75,7 @@ class Patch:
     ttl_secs: int | UnsetType | None = UNSET
 
 
-@dataclass(frozen=True, slots=True)
-class Filters:
+class Filters(NamedTuple):
     """Which memories a search or a list looks at; ``None`` switches a filter off.
 
     ``tag`` equals one whole tag, case-sensitively. ``scope`` never matches a memory without a scope.
@@ -93,8 +89,7 @@ class Filters:
         return self.type is not None or self.tag is not None or self.scope is not None
 
 
-@dataclass(frozen=True, slots=True)
-class Memory:
+class Memory(NamedTuple):
     """One stored memory as read at some moment.
 
     Times are UTC unix seconds. ``decay_score`` is in (0, 1] and computed for the moment of reading.
@@ -150,8 +145,7 @@ class Memory:
 SearchMode: TypeAlias = Literal["hybrid", "keyword"]
 
 
-@dataclass(frozen=True, slots=True)
-class SearchAnswer:
+class SearchAnswer(NamedTuple):
     """What a search found, best first, and the mode that really ran."""
 
     search_mode: SearchMode
@@ -162,8 +156,7 @@ class SearchAnswer:
         return {"search_mode": self.search_mode, "results": [memory.to_dict() for memory in self.results]}
 
 
-@dataclass(frozen=True, slots=True)
-class UpdateResult:
+class UpdateResult(NamedTuple):
     """The memory after a patch, or ``memory=None`` when no memory has that id."""
 
     id: int
@@ -181,8 +174,7 @@ class UpdateResult:
         return {**self.memory.to_dict(), "embedding_status": self.memory.embedding_status}
 
 
-@dataclass(frozen=True, slots=True)
-class ForgetResult:
+class ForgetResult(NamedTuple):
     """Whether a memory of that id existed and is now gone."""
 
     id: int

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Statistics:
+class Statistics(NamedTuple):
     """How much of what is in the file. Times are unix seconds, sizes bytes; ``by_scope`` names global ``null``."""
 
     memories: int
@@ -26,4 +24,4 @@ class Statistics:
 
     def to_dict(self) -> dict[str, Any]:
         """The members in order, for JSON."""
-        return {**asdict(self), "by_scope": [{"scope": scope, "memories": n} for scope, n in self.by_scope.items()]}
+        return {**self._asdict(), "by_scope": [{"scope": scope, "memories": n} for scope, n in self.by_scope.items()]}

@@ -6,6 +6,7 @@ phrase is one token. :func:`fragments` and :func:`glued_words` name the pieces t
 
 from __future__ import annotations
 
+import functools
 import re
 import unicodedata
 from collections.abc import Iterable
@@ -19,10 +20,7 @@ _UNSPACED: Final = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
     "\uac00-\ud7af\uf900-\ufaff\uff66-\uff9d\U00020000-\U0003ffff"
 )
-_UNSPACED_RUN: Final = re.compile(f"[{_UNSPACED}]+")
 _OPERATORS: Final = frozenset({"AND", "OR", "NOT", "NEAR"})
-# FTS5 reads every character beyond ASCII as part of a bare word, whatever it is.
-_BARE_WORD: Final = re.compile(r"[A-Za-z0-9_\u0080-\U0010ffff]+")
 
 
 def words(query: str) -> list[str]:
@@ -40,14 +38,14 @@ def any_of(terms: Iterable[str]) -> str:
 def is_bare(query: str) -> bool:
     """Whether ``query`` holds nothing but bare words: no operator, quote, star, colon, bracket or other syntax."""
     tokens = query.split()
-    return bool(tokens) and all(_BARE_WORD.fullmatch(token) and token not in _OPERATORS for token in tokens)
+    return bool(tokens) and all(token not in _OPERATORS and all(map(_in_bare_word, token)) for token in tokens)
 
 
 def fragments(terms: Iterable[str]) -> list[str]:
     """The pieces to find inside text of unspaced scripts: each run's overlapping pairs, or its one character."""
     pieces: dict[str, None] = {}
     for term in terms:
-        for run in _UNSPACED_RUN.findall(term):
+        for run in _unspaced_run().findall(term):
             pairs = [run[index : index + 2] for index in range(len(run) - 1)] or [run]
             pieces.update(dict.fromkeys(pairs))
     return list(pieces)[:MAX_FRAGMENTS]
@@ -57,6 +55,17 @@ def glued_words(terms: Iterable[str]) -> re.Pattern[str]:
     """A pattern for any of ``terms`` (at least one) where it stands alone or against text of an unspaced script."""
     either = "|".join(re.escape(term) for term in terms)
     return re.compile(f"(?:(?<![\\w])|(?<=[{_UNSPACED}]))(?:{either})(?:(?!\\w)|(?=[{_UNSPACED}]))", re.IGNORECASE)
+
+
+@functools.cache
+def _unspaced_run() -> re.Pattern[str]:
+    # Most processes never meet such a query, and compiling these ranges would cost each of them 2 ms at start.
+    return re.compile(f"[{_UNSPACED}]+")
+
+
+def _in_bare_word(character: str) -> bool:
+    # FTS5 reads every character beyond ASCII as part of a bare word, whatever it is.
+    return character > "\x7f" or character == "_" or character.isalnum()
 
 
 def _in_word(character: str) -> bool:

@@ -7,17 +7,16 @@ from __future__ import annotations
 
 import json
 import math
-import socket
 import threading
 import time
 from array import array
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal
-from urllib.parse import urlsplit
 
 from agent_memory.errors import EmbedderUnreachable, EmbeddingRejected
 
 if TYPE_CHECKING:
+    import socket
     from http.client import HTTPResponse
 
 TIMEOUT_SECS: Final = 10.0
@@ -37,12 +36,7 @@ class OllamaEmbedder:
 
     def __init__(self, url: str, timeout: float = TIMEOUT_SECS) -> None:
         """``url`` is an http(s) base URL; ``timeout`` (seconds) bounds a request for one text as a whole."""
-        parts = urlsplit(url)
         self.url = url
-        self._secure = parts.scheme == "https"
-        self._host = parts.hostname or "localhost"
-        self._port = parts.port
-        self._base = parts.path.rstrip("/")
         self._timeout = timeout
         self._lock = threading.Lock()
         self._running: set[socket.socket] = set()
@@ -79,23 +73,25 @@ class OllamaEmbedder:
             self._closed = True
             for connected in self._running:
                 try:
-                    connected.shutdown(socket.SHUT_RDWR)
+                    connected.shutdown(2)  # SHUT_RDWR
                 except OSError:  # the peer closed it already
                     pass
 
     def _request(self, method: str, path: str, body: bytes | None, timeout: float) -> Any:
-        # A server's first answer should not wait for this import, nor a keyword-only process pay its 6 MB.
+        # A server's first answer should not wait for these imports, nor a keyword-only process pay their 6 MB.
         import http.client
+        from urllib.parse import urlsplit
 
+        parts = urlsplit(self.url)
         deadline = time.monotonic() + timeout
-        kind = http.client.HTTPSConnection if self._secure else http.client.HTTPConnection
-        connection = kind(self._host, self._port, timeout=min(timeout, CONNECT_TIMEOUT_SECS))
+        kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+        connection = kind(parts.hostname or "localhost", parts.port, timeout=min(timeout, CONNECT_TIMEOUT_SECS))
         try:
             connection.connect()
             self._enter(connection.sock)
             connection.sock.settimeout(timeout)
             headers = {"Content-Type": "application/json"} if body is not None else {}
-            connection.request(method, self._base + path, body, headers)
+            connection.request(method, parts.path.rstrip("/") + path, body, headers)
             connection.sock.settimeout(max(deadline - time.monotonic(), 0.001))
             response = connection.getresponse()
             answer = _read(response, connection.sock, deadline)

@@ -6,22 +6,17 @@ taken as meant; anything else is refused naming the field.
 
 from __future__ import annotations
 
-import difflib
 import json
-import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from agent_memory.errors import MalformedParameters
 
 _NOTHING: Final = ("null", "undefined", "")
-_INTEGER: Final = re.compile(r"\s*([+-]?\d{1,30})(?:\.0+)?\s*")
 _ABSENT: Final = object()
 
 
-@dataclass(frozen=True, slots=True)
-class Arguments:
+class Arguments(NamedTuple):
     """The arguments that were really given, typed, and the names that the tool does not know."""
 
     values: dict[str, Any]
@@ -58,6 +53,9 @@ def read(schema: Mapping[str, Any], raw: Any, *, patch: bool = False) -> Argumen
 
 def warning(schema: Mapping[str, Any], unknown: Iterable[str]) -> str:
     """One sentence about arguments that were ignored, with the nearest known name of each."""
+    # Only a client that misspells needs it.
+    import difflib
+
     notes = []
     for name in unknown:
         near = difflib.get_close_matches(name, schema["properties"], n=1, cutoff=0.5)
@@ -104,8 +102,10 @@ def _texts(name: str, value: Any) -> list[str]:
 
 
 def _integer(name: str, value: Any) -> int:
-    if isinstance(value, str) and (match := _INTEGER.fullmatch(value)):
-        return int(match[1])
+    if isinstance(value, str):
+        whole, _, fraction = value.strip().partition(".")
+        if whole.removeprefix("-").isdecimal() and len(whole) <= 30 and not fraction.strip("0"):
+            return int(whole)
     if isinstance(value, float) and value.is_integer():
         return int(value)
     if isinstance(value, int) and not isinstance(value, bool):

@@ -10,8 +10,7 @@ import json
 import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from agent_memory.errors import AgentMemoryError, InvalidInput, MalformedParameters
 from agent_memory.mcp.wire import NotJson, Wire
@@ -33,8 +32,7 @@ _META: Final = "io.modelcontextprotocol/"
 _LIST_TTL_MS: Final = 3_600_000
 
 
-@dataclass(frozen=True, slots=True)
-class Tool:
+class Tool(NamedTuple):
     """One tool: how it is listed, and the function from its arguments to the texts of its result.
 
     ``call`` gets the arguments as the client sent them. It raises
@@ -68,8 +66,7 @@ class Tool:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(NamedTuple):
     """How a server introduces itself."""
 
     name: str

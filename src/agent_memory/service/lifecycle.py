@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from agent_memory.errors import AgentMemoryError, EmbeddingError
 from agent_memory.service.embedding import Embedding
@@ -14,8 +14,7 @@ from agent_memory.service.ports import Clock, Store
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class SweepReport:
+class SweepReport(NamedTuple):
     """How many memories a sweep deleted as expired, gave a new decay score, and embedded."""
 
     expired: int

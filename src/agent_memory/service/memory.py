@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self, TypeAlias
+from typing import TYPE_CHECKING, Final, Self, TypeAlias
 
 from agent_memory.domain import bounds
 from agent_memory.domain.links import Edge, LinkKind, LinkResult, UnlinkResult
@@ -23,12 +22,14 @@ from agent_memory.domain.memory import (
     UnsetType,
     UpdateResult,
 )
-from agent_memory.domain.statistics import Statistics
 from agent_memory.errors import EmbeddingError, InvalidArgument, StorageError
 from agent_memory.service import recall
 from agent_memory.service.embedding import Embedding
 from agent_memory.service.lifecycle import Lifecycle, SweepReport
 from agent_memory.service.ports import Clock, Embedder, Reader, Store
+
+if TYPE_CHECKING:
+    from agent_memory.domain.statistics import Statistics
 
 log = logging.getLogger(__name__)
 
@@ -312,4 +313,4 @@ def _edge(from_id: int, to_id: int, kind: LinkKind | str) -> Edge:
 
 def _with_related(reader: Reader, results: Sequence[Memory]) -> list[Memory]:
     related = reader.related([memory.id for memory in results])
-    return [replace(memory, related=related[memory.id]) for memory in results]
+    return [memory._replace(related=related[memory.id]) for memory in results]

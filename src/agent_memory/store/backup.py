@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import re
-from datetime import UTC, datetime
+import time
 from pathlib import Path
 
 import apsw
@@ -30,7 +30,7 @@ def before_migration(path: Path, target: int) -> Path:
     Raises:
         OpenError: The copy could not be written; an earlier one is still there.
     """
-    copy = path.with_name(f"{path.name}.backup-pre-{target:04d}-{datetime.now(UTC):%Y%m%d}")
+    copy = path.with_name(f"{path.name}.backup-pre-{target:04d}-{time.strftime('%Y%m%d', time.gmtime())}")
     temporary = copy.with_name(f"{copy.name}.tmp-{os.getpid()}")
     try:
         _remove_leftovers(path, target)

@@ -7,7 +7,7 @@ sqlite-vec is installed, knows the ``vec0`` module.
 from __future__ import annotations
 
 import importlib.util
-import random
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -130,4 +130,4 @@ def _patience(seconds: float) -> Callable[[int], bool]:
 
 def _pause() -> None:
     # Jitter keeps processes that collided once from colliding again in step.
-    time.sleep(random.uniform(0.0005, _LONGEST_PAUSE_SECS))
+    time.sleep(_LONGEST_PAUSE_SECS * (1 + os.urandom(1)[0]) / 256)

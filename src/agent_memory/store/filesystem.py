@@ -4,13 +4,12 @@ same host computer")."""
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Final
 
-_REMOTE: Final = re.compile(
-    r"nfs\d*|cifs|smb\d*|smbfs|9p|afs|ceph|glusterfs|lustre|ncpfs|virtiofs|vboxsf|prl_fs|fakeowner|osxfs|grpcfuse"
-    r"|fuse(\.(?!fuseblk).+)?"
+_REMOTE: Final = frozenset(
+    "nfs nfs3 nfs4 cifs smb smb2 smb3 smbfs 9p afs ceph glusterfs lustre ncpfs "
+    "virtiofs vboxsf prl_fs fakeowner osxfs grpcfuse fuse".split()
 )
 _MOUNTS: Final = Path("/proc/mounts")
 
@@ -29,8 +28,15 @@ def remote_file_system(path: Path, mounts: Path | None = None) -> str | None:
         fields = line.split(" ")
         if len(fields) < 3:
             continue
-        mount_point = Path(re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), fields[1]))
+        mount_point = Path(_unescape(fields[1]))
         # Of mounts on one point the last in the table is the visible one.
         if place.is_relative_to(mount_point) and len(mount_point.parts) >= best[0]:
             best = (len(mount_point.parts), fields[2])
-    return best[1] if _REMOTE.fullmatch(best[1]) else None
+    kind = best[1]
+    return kind if kind in _REMOTE or kind.startswith("fuse.") else None
+
+
+def _unescape(mount_point: str) -> str:
+    """The mount table writes white space and backslashes as three octal digits."""
+    first, *rest = mount_point.split("\\")
+    return first + "".join(chr(int(part[:3], 8)) + part[3:] for part in rest)
