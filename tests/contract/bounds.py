@@ -25,6 +25,4 @@ def ttl_message(value: int) -> str:
 
 def type_message(value: str) -> str:
     """How an unknown type is refused."""
-    return (
-        f"invalid memory type '{value}' (expected one of DECISION, PATTERN, ERROR, TODO, ARCHITECTURE, CONSTRAINT)"
-    )
+    return f"invalid memory type '{value}' (expected one of DECISION, PATTERN, ERROR, TODO, ARCHITECTURE, CONSTRAINT)"

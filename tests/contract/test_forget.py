@@ -59,7 +59,7 @@ def test_forgetting_either_end_removes_the_relations(door: Door, end: str) -> No
     assert left["related"] == []
 
 
-def test_a_reused_id_inherits_nothing(hybrid: Door, ollama: FakeOllama) -> None:
+def test_a_reused_id_inherits_nothing(hybrid: Door) -> None:
     other = hybrid.store(content="other", type="TODO")
     old = hybrid.store(content="old meaning", type="TODO")
     hybrid.link(from_id=old, to_id=other, kind="supersedes")

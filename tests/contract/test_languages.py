@@ -34,7 +34,12 @@ def test_the_memory_with_the_longer_common_piece_comes_first(door: Door) -> None
 
 @pytest.mark.parametrize(
     ("content", "query"),
-    [("カタカナとひらがなの検索", "ひらがな"), ("한국어검색시험", "검색"), ("การค้นหาภาษาไทย", "ภาษา"), ("東京都庁", "京")],
+    [
+        ("カタカナとひらがなの検索", "ひらがな"),
+        ("한국어검색시험", "검색"),
+        ("การค้นหาภาษาไทย", "ภาษา"),
+        ("東京都庁", "京"),
+    ],
 )
 def test_other_scripts_without_spaces_are_found_by_their_pieces_too(door: Door, content: str, query: str) -> None:
     door.store(content=content, type="PATTERN")

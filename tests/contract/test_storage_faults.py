@@ -36,8 +36,10 @@ def test_a_storage_fault_is_reported_in_general_terms(
         "storage",
         f"{operation} failed due to a storage error (details are in the server log)",
     )
-    log = door.log() if isinstance(door, McpDoor) else caplog.text
-    assert "no such table" in log
+    if isinstance(door, McpDoor):
+        door.server.logged("no such table")
+    else:
+        assert "no such table" in caplog.text
 
 
 def test_a_row_of_an_unknown_type_is_a_storage_fault_that_hides_no_other_row(door: Door) -> None:
@@ -50,6 +52,18 @@ def test_a_row_of_an_unknown_type_is_a_storage_fault_that_hides_no_other_row(doo
     assert [row["id"] for row in door.search(query="thread")["results"]] == [sound]
     assert door.forget(id=broken)["deleted"] is True
     assert len(door.list()) == 1
+
+
+@pytest.mark.parametrize("damage", ["content = x'ff00'", "last_accessed = 'soon'", "scope = x'ff'"])
+def test_a_row_whose_column_holds_another_kind_of_value_is_a_storage_fault(door: Door, damage: str) -> None:
+    door.store(content="needle", type="TODO")
+    database.execute(door.path, f"UPDATE memories SET {damage}")
+    with pytest.raises(DoorError) as caught:
+        door.list()
+    assert (caught.value.kind, caught.value.message) == (
+        "storage",
+        "list failed due to a storage error (details are in the server log)",
+    )
 
 
 def test_a_server_lives_on_after_storage_faults(mcp: McpDoor) -> None:

@@ -69,9 +69,7 @@ def test_tags_are_kept_as_compact_json_in_their_order(door: Door) -> None:
     tags = ["b", "a", "b", "größe", "日本", 'quo"te', "with space", "🎉"]
     memory_id = door.store(content="tagged", type="TODO", tags=tags)
     assert door.list()[0]["tags"] == tags
-    assert database.value(door.path, "tags", memory_id) == (
-        '["b","a","b","größe","日本","quo\\"te","with space","🎉"]'
-    )
+    assert database.value(door.path, "tags", memory_id) == ('["b","a","b","größe","日本","quo\\"te","with space","🎉"]')
 
 
 def test_the_source_is_kept_but_not_shown(door: Door) -> None:

@@ -234,6 +234,15 @@ def test_a_forgotten_memory_cannot_be_updated(door: Door) -> None:
     assert door.update(id=memory_id, tags=[])["updated"] is False
 
 
+def test_tags_that_cannot_be_read_are_left_alone_when_they_are_not_sent(door: Door) -> None:
+    memory_id = stored(door)
+    database.execute(door.path, "UPDATE memories SET tags = 'not json' WHERE id = ?", (memory_id,))
+    door.update(id=memory_id, scope="other")
+    assert database.value(door.path, "tags", memory_id) == "not json"
+    door.update(id=memory_id, tags=["mended"])
+    assert database.value(door.path, "tags", memory_id) == '["mended"]'
+
+
 def test_relations_survive_an_update(door: Door) -> None:
     memory_id, other = stored(door), door.store(content="other", type="TODO")
     door.link(from_id=memory_id, to_id=other, kind="caused_by")

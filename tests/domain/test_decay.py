@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -47,4 +49,4 @@ def test_the_score_falls_with_age_and_pinned_memories_fall_slower(age: int, more
 
 def test_the_curve_falls_strictly_over_ten_half_lives() -> None:  # 15.1 #27
     curve = [decay_score(age, 0, pinned=False) for age in range(0, 10 * HALF_LIFE_SECS, DAY)]
-    assert all(earlier > later for earlier, later in zip(curve, curve[1:], strict=False))
+    assert all(earlier > later for earlier, later in itertools.pairwise(curve))

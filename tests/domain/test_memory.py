@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-import agent_memory
 from agent_memory import InvalidArgument, InvalidType, LinkKind, MemoryType
 from agent_memory.domain import bounds
 from agent_memory.domain.links import snippet
@@ -74,13 +73,3 @@ def test_a_long_offending_value_is_shortened_in_the_message() -> None:
 def test_a_snippet_is_cut_after_160_code_points(length: int, cut: bool) -> None:
     text = "🎉" * length
     assert snippet(text) == ("🎉" * 160 + "…" if cut else text)
-
-
-def test_the_public_names_are_exactly_these() -> None:
-    assert sorted(agent_memory.__all__) == [
-        "AgentMemoryError", "Closed", "EmbedderUnreachable", "EmbeddingError", "EmbeddingRejected", "ForgetResult",
-        "InvalidArgument", "InvalidInput", "InvalidSetting", "InvalidType", "LinkKind", "LinkResult",
-        "MalformedParameters", "Memory", "MemoryType", "OpenError", "Related", "SchemaTooNew", "SearchAnswer",
-        "StorageError", "UNSET", "UnlinkResult", "UpdateResult", "__version__", "open",
-    ]  # fmt: skip
-    assert all(hasattr(agent_memory, name) for name in agent_memory.__all__)

@@ -132,7 +132,7 @@ def test_a_line_beyond_the_limit_is_refused_and_the_next_one_is_read(server: Std
 @pytest.mark.parametrize(
     "message", [b"5", b'"ping"', b"null", b"[]", b"{}", b'{"jsonrpc":"2.0","id":null,"method":"ping"}',
                 b'{"jsonrpc":"2.0","id":1.5,"method":"ping"}', b'{"jsonrpc":"2.0","id":{},"method":"ping"}',
-                b'{"jsonrpc":"2.0","id":4,"method":7}'],
+                b'{"jsonrpc":"2.0","id":4,"method":7}', rb'{"jsonrpc":"2.0","id":"\ud800","method":"ping"}'],
 )  # fmt: skip
 def test_json_that_is_no_request_is_invalid(server: StdioServer, message: bytes) -> None:
     server.send_line(message)
@@ -154,7 +154,7 @@ def test_blank_lines_notifications_and_stray_answers_are_passed_over(server: Std
     assert len(server.lines) == 1
 
 
-@pytest.mark.parametrize("request_id", [0, -3, 2**70, "", "a-b", "★", "\ud800"])
+@pytest.mark.parametrize("request_id", [0, -3, 2**70, "", "a-b", "★"])
 def test_the_id_of_a_request_comes_back_as_it_was(server: StdioServer, request_id: Any) -> None:
     server.send({"jsonrpc": "2.0", "id": request_id, "method": "ping"})
 

@@ -68,7 +68,7 @@ def test_many_threads_store_search_and_update_one_memory(db: Path) -> None:
                 memory.list(limit=5, expand_links=True)
                 if turn:
                     memory.link(memory_id, memory_id - 1, "relates_to")
-        except BaseException as error:  # noqa: BLE001: a thread's failure is the test's
+        except BaseException as error:  # noqa: BLE001 - the failure of a thread is that of the test
             failures.append(error)
 
     with agent_memory.open(db, ollama_url=NOBODY) as memory:

@@ -30,7 +30,8 @@ def connected(db: Path, *, vectors: bool = False) -> Iterator[apsw.Connection]:
 def load_vec0(connection: apsw.Connection) -> None:
     """Make ``vec0`` known to a connection."""
     spec = importlib.util.find_spec("sqlite_vec")
-    assert spec is not None and spec.submodule_search_locations
+    assert spec is not None
+    assert spec.submodule_search_locations
     connection.enable_load_extension(True)
     connection.load_extension(str(Path(spec.submodule_search_locations[0]) / "vec0"))
     connection.enable_load_extension(False)

@@ -39,7 +39,6 @@ class Door(Protocol):
     def unlink(self, **arguments: Any) -> dict[str, Any]: ...
     def forget(self, **arguments: Any) -> dict[str, Any]: ...
     def sweep(self) -> None: ...
-    def log(self) -> str: ...
     def close(self) -> None: ...
 
 
@@ -51,37 +50,39 @@ class SdkDoor:
         self.memory = agent_memory.open(path, ollama_url=ollama_url)
 
     def store(self, **arguments: Any) -> int:
-        return self._call(self.memory.store, _without_nulls(arguments))
+        memory_id: int = self._call(self.memory.store, _without_nulls(arguments))
+        return memory_id
 
     def search(self, **arguments: Any) -> dict[str, Any]:
-        return self._call(self.memory.search, _without_nulls(arguments)).to_dict()
+        return self._object(self._call(self.memory.search, _without_nulls(arguments)))
 
     def list(self, **arguments: Any) -> list[dict[str, Any]]:
         return [memory.to_dict() for memory in self._call(self.memory.list, _without_nulls(arguments))]
 
     def update(self, **arguments: Any) -> dict[str, Any]:
-        return self._call(self.memory.update, arguments).to_dict()
+        return self._object(self._call(self.memory.update, arguments))
 
     def link(self, **arguments: Any) -> dict[str, Any]:
-        return self._call(self.memory.link, arguments).to_dict()
+        return self._object(self._call(self.memory.link, arguments))
 
     def unlink(self, **arguments: Any) -> dict[str, Any]:
-        return self._call(self.memory.unlink, arguments).to_dict()
+        return self._object(self._call(self.memory.unlink, arguments))
 
     def forget(self, **arguments: Any) -> dict[str, Any]:
-        return self._call(self.memory.forget, arguments).to_dict()
+        return self._object(self._call(self.memory.forget, arguments))
 
     def sweep(self) -> None:
         """Sweep once."""
         self.memory.sweep()
 
-    def log(self) -> str:
-        """Nothing: this process's logging belongs to its owner."""
-        return ""
-
     def close(self) -> None:
         """Close the memory."""
         self.memory.close()
+
+    @staticmethod
+    def _object(result: Any) -> dict[str, Any]:
+        value: dict[str, Any] = result.to_dict()
+        return value
 
     @staticmethod
     def _call(operation: Any, arguments: dict[str, Any]) -> Any:
@@ -160,10 +161,6 @@ class McpDoor:
         """Wait until a sweep that began after this call is over; needs ``sweeps``."""
         # The next one to end may have begun before.
         self.server.logged(self.SWEPT, self.server.log_count(self.SWEPT) + 2)
-
-    def log(self) -> str:
-        """What the server wrote to its standard error."""
-        return "\n".join(self.server.stderr)
 
     def close(self) -> None:
         """End the server, which has to end well."""

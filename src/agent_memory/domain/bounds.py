@@ -90,7 +90,12 @@ def check_query(query: str) -> str:
     """``query`` with each lone surrogate replaced by U+FFFD, which no text matches: a query is never rejected."""
     if not isinstance(query, str):
         raise InvalidArgument(f"query must be a string (got {_shorten(query)})")
-    return query.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return replace_surrogates(query)
+
+
+def replace_surrogates(text: str) -> str:
+    """``text`` with U+FFFD for each lone surrogate, which UTF-8 cannot hold."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def check_flag(field: str, value: bool) -> bool:

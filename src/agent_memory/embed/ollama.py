@@ -10,7 +10,8 @@ import math
 import threading
 import time
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from agent_memory.errors import EmbedderUnreachable, EmbeddingRejected
@@ -88,18 +89,18 @@ class OllamaEmbedder:
         connection = kind(parts.hostname or "localhost", parts.port, timeout=min(timeout, CONNECT_TIMEOUT_SECS))
         try:
             connection.connect()
-            self._enter(connection.sock)
-            connection.sock.settimeout(timeout)
-            headers = {"Content-Type": "application/json"} if body is not None else {}
-            connection.request(method, parts.path.rstrip("/") + path, body, headers)
-            connection.sock.settimeout(max(deadline - time.monotonic(), 0.001))
-            response = connection.getresponse()
-            answer = _read(response, connection.sock, deadline)
+            # The connection forgets its socket when the peer announces to close it; the answer still comes from it.
+            with self._entered(connection.sock) as connected:
+                connected.settimeout(timeout)
+                headers = {"Content-Type": "application/json"} if body is not None else {}
+                connection.request(method, parts.path.rstrip("/") + path, body, headers)
+                connected.settimeout(max(deadline - time.monotonic(), 0.001))
+                with connection.getresponse() as response:
+                    answer = _read(response, connected, deadline)
         except (OSError, http.client.HTTPException) as error:
             reason = str(error) or type(error).__name__
             raise EmbedderUnreachable(f"embedding HTTP error: {method} {self.url}{path}: {reason}") from error
         finally:
-            self._leave(connection.sock)
             connection.close()
         if response.status != 200:
             raise EmbeddingRejected(f"embedding HTTP error: status {response.status}: {_message(answer)}")
@@ -108,19 +109,21 @@ class OllamaEmbedder:
         except ValueError as error:
             raise EmbeddingRejected(f"invalid embedding response: not JSON ({error})") from error
 
-    def _enter(self, connected: socket.socket) -> None:
+    @contextmanager
+    def _entered(self, connected: socket.socket) -> Iterator[socket.socket]:
+        """``connected`` as one of the sockets that :meth:`close` ends."""
         with self._lock:
             if self._closed:
                 raise EmbedderUnreachable("the embedder is closed")
             self._running.add(connected)
-
-    def _leave(self, connected: socket.socket | None) -> None:
-        if connected is not None:
+        try:
+            yield connected
+        finally:
             with self._lock:
                 self._running.discard(connected)
 
 
-def _read(response: HTTPResponse, connected: socket.socket | None, deadline: float) -> bytes:
+def _read(response: HTTPResponse, connected: socket.socket, deadline: float) -> bytes:
     """The whole body, however slowly it drips, or a time-out at ``deadline``."""
     parts: list[bytes] = []
     size = 0
@@ -131,8 +134,7 @@ def _read(response: HTTPResponse, connected: socket.socket | None, deadline: flo
         if time.monotonic() > deadline:
             raise TimeoutError("timed out")
         parts.append(part)
-        if connected is not None and connected.fileno() != -1:
-            connected.settimeout(max(deadline - time.monotonic(), 0.001))
+        connected.settimeout(max(deadline - time.monotonic(), 0.001))
     return b"".join(parts)
 
 

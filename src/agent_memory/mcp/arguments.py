@@ -104,7 +104,8 @@ def _texts(name: str, value: Any) -> list[str]:
 def _integer(name: str, value: Any) -> int:
     if isinstance(value, str):
         whole, _, fraction = value.strip().partition(".")
-        if whole.removeprefix("-").isdecimal() and len(whole) <= 30 and not fraction.strip("0"):
+        digits = whole[1:] if whole[:1] in ("-", "+") else whole
+        if digits.isdecimal() and len(whole) <= 30 and not fraction.strip("0"):
             return int(whole)
     if isinstance(value, float) and value.is_integer():
         return int(value)

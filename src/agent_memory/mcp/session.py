@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from agent_memory.domain.bounds import replace_surrogates
 from agent_memory.errors import AgentMemoryError, InvalidInput, MalformedParameters
 from agent_memory.mcp.wire import NotJson, Wire
 from agent_memory.mcp.workers import Workers
@@ -295,7 +296,10 @@ def _stateless(params: dict[str, Any]) -> bool:
 
 
 def _usable_id(value: Any) -> bool:
-    return isinstance(value, (str, int)) and not isinstance(value, bool)
+    if isinstance(value, str):
+        # An id that UTF-8 cannot hold could not be echoed.
+        return value.isascii() or replace_surrogates(value) == value
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _failure(request_id: Any, code: int, message: str) -> dict[str, Any]:

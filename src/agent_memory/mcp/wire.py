@@ -10,6 +10,8 @@ import threading
 from collections.abc import Iterator
 from typing import Any, BinaryIO, Final
 
+from agent_memory.domain.bounds import replace_surrogates
+
 LONGEST_LINE: Final = 16 * 1024 * 1024
 
 
@@ -78,8 +80,9 @@ def _refuse_constant(name: str) -> object:
 
 
 def _dump(message: object) -> bytes:
+    text = json.dumps(message, ensure_ascii=False, separators=(",", ":"))
     try:
-        return json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+        return text.encode() + b"\n"
     except UnicodeEncodeError:
-        # An echoed request id may hold a lone surrogate, which only an escape can carry.
-        return json.dumps(message, separators=(",", ":")).encode() + b"\n"
+        # An echo of what the client sent; an escape of it would not be read by every JSON parser.
+        return replace_surrogates(text).encode() + b"\n"

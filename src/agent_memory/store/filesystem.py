@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Final
 
 _REMOTE: Final = frozenset(
-    "nfs nfs3 nfs4 cifs smb smb2 smb3 smbfs 9p afs ceph glusterfs lustre ncpfs "
-    "virtiofs vboxsf prl_fs fakeowner osxfs grpcfuse fuse".split()
+    {
+        *("nfs", "nfs3", "nfs4", "cifs", "smb", "smb2", "smb3", "smbfs", "9p", "afs", "ceph", "glusterfs", "lustre"),
+        *("ncpfs", "virtiofs", "vboxsf", "prl_fs", "fakeowner", "osxfs", "grpcfuse", "fuse"),
+    }
 )
 _MOUNTS: Final = Path("/proc/mounts")
 
