@@ -41,7 +41,7 @@ class Doc:
     @property
     def decay(self) -> float:
         """Its decay score at ``NOW``."""
-        return 0.5 ** (self.age / (2_592_000 * (6 if self.type in PINNED else 1)))
+        return math.pow(0.5, self.age / (2_592_000 * (6 if self.type in PINNED else 1)))
 
 
 @st.composite
