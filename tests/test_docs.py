@@ -8,6 +8,7 @@ with the server. Blocks with another mark are not run.
 from __future__ import annotations
 
 import contextlib
+import inspect
 import io
 import json
 import os
@@ -15,7 +16,7 @@ import re
 import runpy
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -117,8 +118,21 @@ def test_every_setting_is_documented_and_no_other_variable_is() -> None:
 def test_every_public_name_is_documented() -> None:
     page = read("docs", "sdk.md")
     assert [name for name in agent_memory.__all__ if not re.search(rf"`(?:agent_memory\.)?{name}\b", page)] == []
-    methods = [name for name in vars(AgentMemory) if not name.startswith("_")]
+    methods = {name: member for name, member in vars(AgentMemory).items() if not name.startswith("_")}
+    shown = {f"{name}{_signature(member)}" for name, member in methods.items() if callable(member)}
+    assert set(re.findall(r"^\| `(\w+\(.*?\))` \|", page, re.MULTILINE)) == shown
     assert [name for name in methods if f"`{name}" not in page] == []
+    assert f"`agent_memory.open{_signature(agent_memory.open)}`" in page
+
+
+def _signature(function: Callable[..., Any]) -> str:
+    """The parameters with their defaults, without types."""
+    parameters = [
+        parameter.replace(annotation=inspect.Parameter.empty)
+        for parameter in inspect.signature(function).parameters.values()
+        if parameter.name != "self"
+    ]
+    return str(inspect.Signature(parameters))
 
 
 def test_the_table_of_rooms_is_the_one_that_is_enforced() -> None:
@@ -137,6 +151,17 @@ def test_the_decay_table_holds_the_values_of_the_formula() -> None:
     for days, *shown in rows:
         scores = [decay_score(int(days) * 86_400, 0, pinned=pinned) for pinned in (False, True)]
         assert shown == [f"{score:.4f}" for score in scores]
+
+
+def test_texts_match_as_the_search_page_says(db: Path) -> None:
+    rows = re.findall(r"^\| (`.+) \| (yes|no)\b", read("docs", "search.md"), re.MULTILINE)
+    pairs = [(pair, answer) for texts, answer in rows for pair in re.findall(r"`([^`]+)`, `([^`]+)`", texts)]
+    assert len(pairs) >= 12
+    with agent_memory.open(db, ollama_url=NOBODY) as memory:
+        for (text, query), answer in pairs:
+            stored = memory.store(f"before {text} after", "TODO")
+            found = [result.id for result in memory.search(query).results]
+            assert (stored in found) == (answer == "yes"), (text, query)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -165,6 +190,12 @@ def test_every_make_target_that_is_named_exists() -> None:
     targets = set(re.findall(r"^(\w+):", read("Makefile"), re.MULTILINE))
     named = {name for page in PAGES for name in re.findall(r"(?:`|^)make (\w+)", page.read_text("utf-8"), re.MULTILINE)}
     assert {"demo", "test", "check"} <= named <= targets
+
+
+def test_the_readme_quotes_only_measured_ratios() -> None:
+    quoted = re.findall(r"[\d.]+ x\b", read("README.md"))
+    assert len(quoted) >= 6
+    assert [ratio for ratio in quoted if f" {ratio} |" not in read("bench", "RESULTS.md")] == []
 
 
 def test_agents_md_is_short_and_the_readme_is_not_long() -> None:

@@ -42,8 +42,9 @@ from agent_memory.errors import (
 )
 
 if TYPE_CHECKING:
+    from agent_memory.domain.embedding import Embedder
     from agent_memory.service.memory import AgentMemory
-    from agent_memory.service.ports import Clock, Embedder
+from agent_memory.service.ports import Clock
 
 __all__ = [
     "UNSET",

@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 
 from agent_memory.config import Settings
+from agent_memory.domain.embedding import Embedder
 from agent_memory.embed.breaker import CircuitBreaker
 from agent_memory.embed.ollama import OllamaEmbedder
 from agent_memory.service.memory import AgentMemory
-from agent_memory.service.ports import Clock, Embedder
+from agent_memory.service.ports import Clock
 from agent_memory.store.store import SQLiteStore
 
 

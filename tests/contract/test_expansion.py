@@ -117,8 +117,8 @@ def test_exactly_ten_relations_are_all_shown(door: Door, read: Read) -> None:
 def test_relations_of_one_second_stand_by_the_neighbours_id(door: Door, read: Read) -> None:
     hub = store(door)
     spokes = [store(door) for _ in range(4)]
-    for spoke in (spokes[2], spokes[0], spokes[3], spokes[1]):
-        door.link(from_id=spoke, to_id=hub, kind="supersedes")
+    for number, kind in ((2, "relates_to"), (0, "supersedes"), (3, "caused_by"), (1, "supersedes")):
+        door.link(from_id=spokes[number], to_id=hub, kind=kind)
     database.execute(door.path, "UPDATE memory_links SET created_at = 1000")
     assert [entry["id"] for entry in read(door)[hub]["related"]] == spokes
 

@@ -154,6 +154,15 @@ def test_each_ranking_is_cut_at_four_times_the_limit(corpus: Corpus) -> None:
     assert found(corpus.door, limit=2) == [fifth_in_both, nearest]
 
 
+def test_the_cut_of_the_keyword_ranking_keeps_the_most_relevant(corpus: Corpus) -> None:
+    for angle in range(50, 56):
+        corpus.add(semantic=angle, keyword=1)
+    corpus.add(semantic=1)
+    best_by_keyword = corpus.add(semantic=2, keyword=9)
+    database.same_moment(corpus.door.path)
+    assert found(corpus.door, limit=1) == [best_by_keyword]
+
+
 def test_only_what_is_returned_counts_as_used(corpus: Corpus) -> None:  # 15.2 #40
     ids = [corpus.add(semantic=angle, keyword=1) for angle in range(20)]
     before = {memory_id: database.row(corpus.door.path, memory_id) for memory_id in ids}

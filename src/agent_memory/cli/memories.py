@@ -103,7 +103,8 @@ def show(id: int, as_json: bool) -> int:
     with opened() as memory:
         found = memory.get(id)
     if found is None:
-        return _missing(id, {"id": id, "found": False, "reason": "not_found"}, as_json=as_json)
+        missing = {"id": id, "found": False, "reason": "not_found"}
+        return render.outcome(False, missing, as_json=as_json, done="", missing=_missing(id))
     if as_json:
         render.print_json(found.to_full_dict())
     else:
@@ -144,13 +145,9 @@ def update(
     }
     with opened() as memory:
         result = memory.update(id, **patch)
-    if result.memory is None:
-        return _missing(id, result.to_dict(), as_json=as_json)
-    if as_json:
-        render.print_json(result.to_dict())
-    else:
-        click.echo(f"updated memory {id}")
-    return 0
+    return render.outcome(
+        result.updated, result.to_dict(), as_json=as_json, done=f"updated memory {id}", missing=_missing(id)
+    )
 
 
 @click.command(epilog="Example: agent-memory forget 42")
@@ -161,13 +158,9 @@ def forget(id: int, as_json: bool) -> int:
     """Delete the memory ID for good, with all its links."""
     with opened() as memory:
         result = memory.forget(id)
-    if not result.deleted:
-        return _missing(id, result.to_dict(), as_json=as_json)
-    if as_json:
-        render.print_json(result.to_dict())
-    else:
-        click.echo(f"forgot memory {id}")
-    return 0
+    return render.outcome(
+        result.deleted, result.to_dict(), as_json=as_json, done=f"forgot memory {id}", missing=_missing(id)
+    )
 
 
 COMMANDS = {"store": store, "search": search, "list": list_, "show": show, "update": update, "forget": forget}
@@ -194,8 +187,5 @@ def _either(name: str, value: Any, clear: bool, clear_name: str) -> Any:
     return UNSET if value is None else value
 
 
-def _missing(id: int, result: object, *, as_json: bool) -> int:
-    if as_json:
-        render.print_json(result)
-    click.echo(f"no memory has the id {id}", err=True)
-    return 1
+def _missing(id: int) -> str:
+    return f"no memory has the id {id}"

@@ -112,8 +112,8 @@ def outcome(found: bool, result: Any, *, as_json: bool, done: str, missing: str)
     """Report an operation that may have found nothing to work on, and return the exit code."""
     if as_json:
         print_json(result)
-    elif found:
-        click.echo(done)
-    else:
+    if not found:
         click.echo(missing, err=True)
+    elif not as_json:
+        click.echo(done)
     return 0 if found else 1

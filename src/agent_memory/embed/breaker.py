@@ -6,27 +6,15 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Final, Protocol
+from typing import Final
 
-from agent_memory.embed.ollama import Health
+from agent_memory.domain.embedding import Embedder, Health
 from agent_memory.errors import EmbedderUnreachable
 
 log = logging.getLogger(__name__)
 
 FIRST_PAUSE_SECS: Final = 0.5
 LONGEST_PAUSE_SECS: Final = 60.0
-
-
-class _Embedder(Protocol):
-    @property
-    def model(self) -> str: ...
-    @property
-    def dim(self) -> int: ...
-    @property
-    def url(self) -> str: ...
-    def health(self) -> Health: ...
-    def embed(self, texts: Sequence[str]) -> list[bytes]: ...
-    def close(self) -> None: ...
 
 
 class CircuitBreaker:
@@ -36,7 +24,7 @@ class CircuitBreaker:
     embedder that answers with an error is not an outage.
     """
 
-    def __init__(self, embedder: _Embedder, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, embedder: Embedder, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._embedder = embedder
         self._monotonic = monotonic
         self._lock = threading.Lock()

@@ -12,8 +12,9 @@ import time
 from array import array
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
+from agent_memory.domain.embedding import Health
 from agent_memory.errors import EmbedderUnreachable, EmbeddingRejected
 
 if TYPE_CHECKING:
@@ -25,8 +26,6 @@ EXTRA_SECS_PER_TEXT: Final = 1.0
 CONNECT_TIMEOUT_SECS: Final = 1.0
 _LARGEST_ANSWER: Final = 64 * 1024 * 1024
 _CHUNK: Final = 64 * 1024
-
-Health = Literal["ready", "model_missing", "unreachable"]
 
 
 class OllamaEmbedder:

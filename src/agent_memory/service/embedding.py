@@ -6,8 +6,9 @@ import logging
 from collections.abc import Sequence
 from typing import Final
 
+from agent_memory.domain.embedding import Embedder
 from agent_memory.errors import EmbedderUnreachable, EmbeddingError, EmbeddingRejected
-from agent_memory.service.ports import Embedder, Store
+from agent_memory.service.ports import Store
 
 log = logging.getLogger(__name__)
 

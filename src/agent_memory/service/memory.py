@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self, TypeAlias
 
 from agent_memory.domain import bounds
+from agent_memory.domain.embedding import Embedder
 from agent_memory.domain.links import Edge, LinkKind, LinkResult, UnlinkResult
 from agent_memory.domain.memory import (
     UNSET,
@@ -26,7 +27,7 @@ from agent_memory.errors import EmbeddingError, InvalidArgument, StorageError
 from agent_memory.service import recall
 from agent_memory.service.embedding import Embedding
 from agent_memory.service.lifecycle import Lifecycle, SweepReport
-from agent_memory.service.ports import Clock, Embedder, Reader, Store
+from agent_memory.service.ports import Clock, Reader, Store
 
 if TYPE_CHECKING:
     from agent_memory.domain.statistics import Statistics

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Literal, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 from agent_memory.domain.links import Edge, Related
 from agent_memory.domain.memory import Filters, Memory, NewMemory
@@ -13,22 +13,6 @@ from agent_memory.domain.statistics import Statistics
 
 Clock: TypeAlias = Callable[[], int]
 """The current time in UTC unix seconds."""
-
-Health: TypeAlias = Literal["ready", "model_missing", "unreachable"]
-
-
-class Embedder(Protocol):
-    """Turns texts into vectors of ``dim`` little-endian float32."""
-
-    @property
-    def model(self) -> str: ...
-    @property
-    def dim(self) -> int: ...
-    @property
-    def url(self) -> str: ...
-    def health(self) -> Health: ...
-    def embed(self, texts: Sequence[str]) -> list[bytes]: ...
-    def close(self) -> None: ...
 
 
 class Reader(Protocol):

@@ -1,0 +1,104 @@
+"""Rewrite the generated blocks of the documentation.
+
+    .venv/bin/python docs/generate.py
+
+A block stands between ``<!-- generated: NAME -->`` and ``<!-- end generated -->``. ``tests/test_docs.py`` fails
+when a page differs from what this program would write.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final, cast
+
+import click
+from click.testing import CliRunner
+
+from agent_memory.cli.root import root
+from agent_memory.mcp.session import Tool
+from agent_memory.mcp.tools import tools
+from agent_memory.service.memory import AgentMemory
+
+DOCS: Final = Path(__file__).parent
+_BLOCK: Final = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end generated -->)", re.DOTALL)
+_HELP_WIDTH: Final = 98
+
+
+def command_names() -> list[str]:
+    """The commands, in the order of the help page."""
+    return root.list_commands(click.Context(root))
+
+
+def listed_tools() -> list[Tool]:
+    """The tools, in the order of ``tools/list``. They are described, not called, so they need no memory."""
+    return tools(cast(AgentMemory, None))
+
+
+def help_pages() -> str:
+    """The output of ``--help`` for the program and each command."""
+    pages = [("agent-memory", []), *((f"agent-memory {name}", [name]) for name in command_names())]
+    return "\n".join(f"## {title}\n\n```text\n{_help(arguments)}```\n" for title, arguments in pages)
+
+
+def tool_tables() -> str:
+    """Each tool with its hints, its description and a table of its parameters."""
+    return "\n".join(_tool(tool) for tool in listed_tools())
+
+
+def pages() -> dict[Path, str]:
+    """Each page that holds a generated block, with its text as it should be."""
+    blocks: Mapping[str, Callable[[], str]] = {"commands": help_pages, "tools": tool_tables}
+    wanted = {}
+    for page in sorted(DOCS.glob("*.md")):
+        text = page.read_text(encoding="utf-8")
+        if _BLOCK.search(text):
+            wanted[page] = _BLOCK.sub(lambda block: f"{block[1]}\n{blocks[block[2]]()}\n{block[3]}", text)
+    return wanted
+
+
+def main() -> int:
+    """Write the pages that changed and name them."""
+    for page, text in pages().items():
+        if page.read_text(encoding="utf-8") != text:
+            page.write_text(text, encoding="utf-8")
+            sys.stdout.write(f"rewrote {page}\n")
+    return 0
+
+
+def _help(arguments: list[str]) -> str:
+    result = CliRunner().invoke(
+        root, [*arguments, "--help"], prog_name="agent-memory", terminal_width=_HELP_WIDTH, catch_exceptions=False
+    )
+    return "".join(f"{line.rstrip()}\n" for line in result.output.splitlines())
+
+
+def _tool(tool: Tool) -> str:
+    hints = [
+        "reads only" if tool.read_only else "writes",
+        *(["destructive"] if tool.destructive else []),
+        *(["idempotent"] if tool.idempotent else []),
+    ]
+    schema = tool.input_schema
+    rows = [
+        f"| `{name}` | {_kind(rule)} | {'yes' if name in schema['required'] else 'no'} | {rule['description']} |"
+        for name, rule in schema["properties"].items()
+    ]
+    table = "\n".join(["| parameter | type | required | description |", "|---|---|---|---|", *rows])
+    return f"### {tool.name}\n\nHints: {', '.join(hints)}.\n\n> {tool.description}\n\n{table}\n"
+
+
+def _kind(rule: Mapping[str, Any]) -> str:
+    if rule["type"] == "array":
+        return f"array of {rule['items']['type']}"
+    if "enum" in rule:
+        return f"{rule['type']}: " + ", ".join(f"`{value}`" for value in rule["enum"])
+    if "minimum" in rule:
+        return f"{rule['type']}, {rule['minimum']} to {rule['maximum']}"
+    return str(rule["type"])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

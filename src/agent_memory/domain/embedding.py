@@ -1,0 +1,22 @@
+"""The port that turns texts into vectors, which service and embedders share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, Protocol, TypeAlias
+
+Health: TypeAlias = Literal["ready", "model_missing", "unreachable"]
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors of ``dim`` little-endian float32."""
+
+    @property
+    def model(self) -> str: ...
+    @property
+    def dim(self) -> int: ...
+    @property
+    def url(self) -> str: ...
+    def health(self) -> Health: ...
+    def embed(self, texts: Sequence[str]) -> list[bytes]: ...
+    def close(self) -> None: ...
