@@ -129,25 +129,11 @@ def test_every_public_name_has_a_docstring() -> None:
 
 
 def test_starting_a_server_loads_nothing_it_does_not_use() -> None:
+    unused = [
+        "click", "rich", "http.client", "socket", "ssl", "asyncio", "dataclasses", "inspect", "difflib", "random",
+        "numpy", "sqlite_vec", "sqlite3", "platformdirs", "mcp", "pydantic",
+    ]  # fmt: skip
     program = (
-        "import sys, agent_memory.__main__, agent_memory.mcp.server\n"
-        "print(*(name for name in ('click', 'rich', 'http.client', 'ssl', 'asyncio', 'numpy', 'sqlite_vec', "
-        "'platformdirs', 'sqlite3', 'mcp', 'pydantic') if name in sys.modules))"
+        f"import sys, agent_memory.__main__, agent_memory.mcp.server; print([n for n in {unused} if n in sys.modules])"
     )
-    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stdout == "\n"
-
-
-def test_the_public_api_is_what_it_says() -> None:
-    import agent_memory
-
-    assert sorted(agent_memory.__all__, key=str.lower) == sorted(
-        [
-            "AgentMemory", "AgentMemoryError", "Closed", "EmbedderUnreachable", "EmbeddingError", "EmbeddingRejected", "ForgetResult",
-            "InvalidArgument", "InvalidInput", "InvalidSetting", "InvalidType", "LinkKind", "LinkResult",
-            "MalformedParameters", "Memory", "MemoryType", "OpenError", "Related", "SchemaTooNew", "SearchAnswer",
-            "StorageError", "UNSET", "UnlinkResult", "UpdateResult", "__version__", "open",
-        ],
-        key=str.lower,
-    )  # fmt: skip
-    for name in agent_memory.__all__:
-        assert hasattr(agent_memory, name)
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stdout == "[]\n"

@@ -244,7 +244,10 @@ def _shell(command: str, home: Path) -> tuple[int, str]:
         encoding="utf-8",
         check=False,
     )
-    output = done.stdout.replace(NOBODY, OLLAMA)
+    # A reader's block has no such line: Ollama is where it is by default.
+    output = re.sub(r',?\n *"?AGENT_MEMORY_OLLAMA_URL"?[:=] *"[^"]*"', "", done.stdout)
+    output = re.sub(r'\nAGENT_MEMORY_OLLAMA_URL = "[^"]*"', "", output)
+    output = output.replace(NOBODY, OLLAMA)
     output = output.replace(str(programs), f"{HOME}/agent-memory/.venv/bin").replace(str(home), HOME)
     output = re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC", NOON_TEXT, output)
     output = re.sub(r'("(?:created_at|last_accessed)": )\d{10}', rf"\g<1>{NOON}", output)

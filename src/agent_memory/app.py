@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 
 from agent_memory.config import Settings
@@ -11,6 +12,9 @@ from agent_memory.embed.ollama import OllamaEmbedder
 from agent_memory.service.memory import AgentMemory
 from agent_memory.service.ports import Clock
 from agent_memory.store.store import SQLiteStore
+
+# A program that has not set up logging wants to hear nothing from a library.
+logging.getLogger("agent_memory").addHandler(logging.NullHandler())
 
 
 def system_clock() -> int:

@@ -68,7 +68,7 @@ class Settings(NamedTuple):
             return ENVIRONMENT[name], environment.get(ENVIRONMENT[name], "")
 
         return cls(
-            db=_path(setting("db", None if db is None else os.fspath(db))[1]),
+            db=_path(*setting("db", None if db is None else os.fspath(db))),
             ollama_url=_url(*setting("ollama_url", ollama_url)),
             sweep_secs=_seconds(*setting("sweep_secs", sweep_secs)),
             strict_query=_switch(*setting("strict_query", strict_query)),
@@ -85,16 +85,16 @@ def default_db() -> Path:
     return Path(platformdirs.user_data_dir("agent-memory", appauthor=False, roaming=False)) / "memory.db"
 
 
-def _path(value: str) -> Path:
+def _path(name: str, value: str) -> Path:
     if not value:
         return default_db()
     try:
         path = Path(value).expanduser()
     except RuntimeError as error:
-        raise InvalidSetting(f"--db: {error} (got {value!r})") from None
+        raise InvalidSetting(f"{name}: {error} (got {value!r})") from None
     path = Path(os.path.abspath(path))
     if path.is_dir():
-        raise InvalidSetting(f"--db must name a file (got the directory {str(path)!r})")
+        raise InvalidSetting(f"{name} must name a file (got the directory {str(path)!r})")
     return path
 
 

@@ -93,7 +93,7 @@ def test_what_is_not_found_is_exit_code_1_and_said(run: Run, arguments: list[str
         (["store", "x", "--type", "decision"], "invalid memory type 'decision' (expected one of DECISION, "),
         (["store", "  ", "--type", "TODO"], "invalid argument: content must be a non-empty string (got '  ')"),
         (["store", "x"], "Missing option '--type'"),
-        (["store", "x", "--type", "TODO", "--ttl-secs", "0"], "invalid argument: ttl_secs must be between 1 and 3155760000 (got 0)"),
+        (["store", "x", "--type", "TODO", "--ttl-secs", "0"], "ttl_secs must be between 1 and 3155760000 (got 0)"),
         (["search", "x", "--limit", "0"], "invalid argument: limit must be between 1 and 200 (got 0)"),
         (["list", "--limit", "x"], "'x' is not a valid integer"),
         (["list", "--expand-links"], "invalid argument: limit is required when expand_links is true"),
@@ -170,6 +170,24 @@ def test_a_reader_that_stops_reading_ends_the_output_quietly(db: Path, run: Run)
     )
     assert done.stdout.count("\n") == 1
     assert done.stderr == ""
+
+
+def test_a_client_block_carries_the_settings_that_a_client_would_not_know(run: Run, db: Path) -> None:
+    block = json.loads(run("config", "cursor", "--ollama-url", "http://gpu:1", "--strict-query").stdout)
+
+    assert block["mcpServers"]["agent-memory"]["env"] == {
+        "AGENT_MEMORY_DB": str(db),
+        "AGENT_MEMORY_OLLAMA_URL": "http://gpu:1",
+        "AGENT_MEMORY_STRICT_QUERY": "1",
+    }
+
+
+def test_linked_memories_are_shown_on_a_terminal_too(db: Path, run: Run) -> None:
+    run("store", "We chose SQLite.", "--type", "DECISION")
+    run("store", "Locks were lost.", "--type", "ERROR")
+    run("link", "2", "1", "caused_by")
+
+    assert "caused_by 1: We chose SQLite." in on_terminal("list", "--limit", "5", "--expand-links", db=db)
 
 
 def on_terminal(*arguments: str, db: Path, columns: int = 100) -> str:
@@ -249,7 +267,7 @@ def test_embed_embeds_everything_pending_in_batches(run: Run, db: Path, ollama: 
 
     done = run("embed", AGENT_MEMORY_OLLAMA_URL=ollama.url)
 
-    assert (done.returncode, done.stdout) == (0, "embedded 300 memories, 0 pending\n")
+    assert (done.returncode, done.stdout) == (0, "embedded: 300, still pending: 0\n")
     assert len(database.vector_ids(db)) == 300
     assert max(len(texts) for texts in ollama.embedded) == 32
     assert run("embed", AGENT_MEMORY_OLLAMA_URL=ollama.url).stdout == "nothing is pending\n"
@@ -277,7 +295,7 @@ def test_the_block_of_each_client_starts_a_server_that_answers(run: Run, db: Pat
         key = "servers" if client == "vscode" else "mcpServers"
         block = json.loads(done.stdout)[key]["agent-memory"]
     assert Path(block["command"]).is_absolute()
-    assert block["env"] == {"AGENT_MEMORY_DB": str(db)}
+    assert block["env"]["AGENT_MEMORY_DB"] == str(db)
     line = b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n'
     served = subprocess.run(
         [block["command"], *block["args"]],
@@ -311,8 +329,12 @@ def test_a_completion_script_is_printed(run: Run, shell: str) -> None:
 
 @pytest.mark.parametrize(
     ("words", "offered"),
-    [("agent-memory sto", "store"), ("agent-memory store x --type DE", "DECISION"), ("agent-memory link 1 2 sup", "supersedes")],
-)  # fmt: skip
+    [
+        ("agent-memory sto", "store"),
+        ("agent-memory store x --type DE", "DECISION"),
+        ("agent-memory link 1 2 sup", "supersedes"),
+    ],
+)
 def test_completion_knows_commands_types_and_kinds(run: Run, words: str, offered: str) -> None:
     done = run(_AGENT_MEMORY_COMPLETE="bash_complete", COMP_WORDS=words, COMP_CWORD=str(len(words.split()) - 1))
     assert f"plain,{offered}" in done.stdout.splitlines()

@@ -58,7 +58,7 @@ def test_pending_embeddings_and_a_missing_embedder_are_warnings_with_advice(run:
     found = findings(run)
 
     assert found["pending embeddings"]["status"] == "warning"
-    assert "1 memories" in found["pending embeddings"]["message"]
+    assert found["pending embeddings"]["message"] == "found by keyword only so far: 1 of 7"
     assert "agent-memory embed" in found["pending embeddings"]["advice"]
     assert found["embedder"]["status"] == "warning"
 
@@ -79,8 +79,10 @@ def test_a_missing_model_names_the_command_that_fetches_it(run: Run, filled: Pat
         ("UPDATE memories SET embedding_status = 0 WHERE id = 5", "vectors"),
         ("DROP TRIGGER memories_ad; DELETE FROM memories WHERE id = 6", "vectors"),
         ("DROP TRIGGER memories_ai", "full-text index"),
-        ("DROP TRIGGER memories_ai; DROP TRIGGER memories_ad; DROP TRIGGER memories_au; DROP TABLE memories_fts",
-         "full-text index"),
+        (
+            "DROP TRIGGER memories_ai; DROP TRIGGER memories_ad; DROP TRIGGER memories_au; DROP TABLE memories_fts",
+            "full-text index",
+        ),
     ],
 )
 def test_an_index_that_disagrees_is_found_and_mended(

@@ -91,7 +91,8 @@ def test_no_text_is_a_wrong_query(door: Door) -> None:  # 15.1 #34, A1, A5
     "query",
     [
         "memory:safe", 'say "safe', "(safe", "what is safe?", "rust-lang", "TODO: safe", "safe AND", "don't be safe",
-        "-rust", "*rust", "nocol:rust", "rust)", "rust\x00", "absent\x00rust", "NEAR(rust b, x)", "sqlite, rust", "'rust'",
+        "-rust", "*rust", "nocol:rust", "rust)", "rust\x00", "absent\x00rust", "NEAR(rust b, x)", "sqlite, rust",
+        "'rust'",
     ],
 )  # fmt: skip
 def test_a_query_that_fts5_cannot_parse_finds_what_holds_any_of_its_words(door: Door, query: str) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agent_memory.config import Settings
+from agent_memory.config import DEFAULT_OLLAMA_URL, ENVIRONMENT, Settings
 
 SERVER_NAME = "agent-memory"
 
@@ -28,7 +28,12 @@ class Launch:
         """The launch of this very installation on the file that ``settings`` name."""
         script = Path(sys.argv[0]).absolute()
         on_path = shutil.which(SERVER_NAME)
-        env = {"AGENT_MEMORY_DB": str(settings.db)}
+        # A client starts the server without the environment and flags of this command.
+        env = {ENVIRONMENT["db"]: str(settings.db)}
+        if settings.ollama_url != DEFAULT_OLLAMA_URL:
+            env[ENVIRONMENT["ollama_url"]] = settings.ollama_url
+        if settings.strict_query:
+            env[ENVIRONMENT["strict_query"]] = "1"
         if script.stem == SERVER_NAME and script.exists():
             return cls(str(script), ("serve",), env)
         if on_path is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -24,30 +24,26 @@ def print_json(value: object) -> None:
 def print_memories(memories: Sequence[Memory]) -> None:
     """One row per memory, its text cut to the width of the terminal; into a pipe one line each, uncut."""
     if sys.stdout.isatty():
-        rows = [
-            (
-                str(m.id),
-                m.type.value,
-                f"{m.decay_score:.2f}",
-                day(m.created_at),
-                m.scope or "",
-                ", ".join(m.tags),
-                m.content,
-            )
-            for m in memories
-        ]
-        print_table(("id", "type", "decay", "created", "scope", "tags", "content"), rows)
+        header = ("id", "type", "decay", "created", "scope", "tags", "content")
+        print_table(header, [row for memory in memories for row in _rows(memory)])
         return
     for m in memories:
+        columns = (str(m.id), m.type.value, f"{m.decay_score:.2f}", m.scope or "-", ",".join(m.tags) or "-", m.content)
         # Line breaks and tabs would break the columns of the reader.
-        content = " ".join(m.content.split())
-        click.echo(
-            "\t".join(
-                (str(m.id), m.type.value, f"{m.decay_score:.2f}", m.scope or "-", ",".join(m.tags) or "-", content)
-            )
-        )
+        click.echo("\t".join(map(_one_line, columns)))
         for neighbour in m.related or ():
-            click.echo(f"\t{neighbour.kind} {neighbour.id}\t{' '.join(neighbour.snippet.split())}")
+            click.echo(f"\t{neighbour.kind} {neighbour.id}\t{_one_line(neighbour.snippet)}")
+
+
+def _rows(m: Memory) -> Iterator[tuple[str, ...]]:
+    decay = f"{m.decay_score:.2f}"
+    yield str(m.id), m.type.value, decay, day(m.created_at), m.scope or "", ", ".join(m.tags), m.content
+    for neighbour in m.related or ():
+        yield "", "", "", "", "", "", f"{neighbour.kind} {neighbour.id}: {neighbour.snippet}"
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -63,7 +59,7 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         table.add_column(column, no_wrap=True, overflow="ellipsis")
     table.add_column(header[-1], overflow="ellipsis", no_wrap=True, ratio=1)
     for row in rows:
-        table.add_row(*(Text(" ".join(cell.split())) for cell in row))
+        table.add_row(*(Text(_one_line(cell)) for cell in row))
     Console().print(table)
 
 

@@ -113,16 +113,13 @@ def settings(**more: Any) -> Settings:
     """The settings of the running command, with logging set up."""
     given = click.get_current_context().find_root().ensure_object(dict)
     resolved = Settings.resolve(**given, **more)
-    log_to_stderr(resolved.log_level)
+    # What a server notes is no news to a person who asked for something else.
+    log_to_stderr("error" if resolved.log_level == "info" else resolved.log_level)
     return resolved
 
 
 @contextmanager
-def opened(*, quiet: bool = True) -> Iterator[AgentMemory]:
+def opened() -> Iterator[AgentMemory]:
     """The memory that the running command works on."""
-    resolved = settings()
-    if quiet and resolved.log_level == "info":
-        # What a server notes is no news to a person who asked for something else.
-        log_to_stderr("error")
-    with app.open_memory(resolved) as memory:
+    with app.open_memory(settings()) as memory:
         yield memory

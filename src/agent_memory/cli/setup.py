@@ -9,6 +9,7 @@ from agent_memory.cli.clients import CLIENTS, Launch
 from agent_memory.cli.root import root, settings, shared_options
 from agent_memory.config import DEFAULT_SWEEP_SECS, ENVIRONMENT
 from agent_memory.errors import OpenError
+from agent_memory.logs import log_to_stderr
 
 
 @click.command(epilog="Example: agent-memory --db ~/notes/memory.db serve")
@@ -24,11 +25,13 @@ def serve(sweep_secs: float | None) -> int:
     # The server's session is of use to no other command.
     from agent_memory.mcp.server import serve as run
 
-    run(settings(sweep_secs=sweep_secs))
+    resolved = settings(sweep_secs=sweep_secs)
+    log_to_stderr(resolved.log_level)
+    run(resolved)
     return 0
 
 
-@click.command(epilog="Example: agent-memory config cursor >> ~/.cursor/mcp.json")
+@click.command(epilog="Example: agent-memory config cursor")
 @click.argument("client", type=click.Choice(list(CLIENTS)), metavar="CLIENT")
 @shared_options
 def config(client: str) -> int:

@@ -52,7 +52,7 @@ def embed() -> int:
 
     Runs beside servers. Interrupted, it keeps what it has done; run it again to go on.
     """
-    with opened(quiet=False) as memory:
+    with opened() as memory:
         pending = memory.count_pending()
         if not pending:
             click.echo("nothing is pending")
@@ -60,7 +60,7 @@ def embed() -> int:
         with _progress("embedding", pending) as advance:
             written = memory.embed_pending(advance)
         left = memory.count_pending()
-    click.echo(f"embedded {written} memories, {left} pending")
+    click.echo(f"embedded: {written}, still pending: {left}")
     return 0 if left == 0 else 1
 
 

@@ -18,7 +18,7 @@ class Statistics(NamedTuple):
     oldest: int | None
     newest: int | None
     embedding_model: str
-    embedding_dim: int
+    embedding_dim: int | None
     schema_version: int
     file_bytes: int
 

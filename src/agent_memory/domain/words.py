@@ -54,7 +54,8 @@ def fragments(terms: Iterable[str]) -> list[str]:
 def glued_words(terms: Iterable[str]) -> re.Pattern[str]:
     """A pattern for any of ``terms`` (at least one) where it stands alone or against text of an unspaced script."""
     either = "|".join(re.escape(term) for term in terms)
-    return re.compile(f"(?:(?<![\\w])|(?<=[{_UNSPACED}]))(?:{either})(?:(?!\\w)|(?=[{_UNSPACED}]))", re.IGNORECASE)
+    # Case is of no interest to the unspaced scripts, and ignoring it there would triple the time to compile.
+    return re.compile(f"(?:(?<![\\w])|(?<=[{_UNSPACED}]))(?i:{either})(?:(?!\\w)|(?=[{_UNSPACED}]))")
 
 
 @functools.cache

@@ -79,11 +79,11 @@ class Embedding:
             return "sqlite-vec is not installed for this platform"
         with self._store.reading("open") as reader:
             pin = reader.embedding_pin()
-        ours = (self._embedder.model, self._embedder.dim)
+        ours = (self._embedder.model, str(self._embedder.dim))
         if pin != ours:
             return (
-                f"the vectors in {self._store.path} are of the model {pin[0]} with {pin[1]} dimensions, "
-                f"the embedder's of {ours[0]} with {ours[1]}"
+                f"the vectors in {self._store.path} are of the model {pin[0] or '(unknown)'} with "
+                f"{pin[1] or '(unknown)'} dimensions, the embedder's of {ours[0]} with {ours[1]}"
             )
         return None
 

@@ -171,16 +171,8 @@ class AgentMemory:
             old = writer.get(id, now)
             if old is None:
                 return UpdateResult(id, None)
-            new_content = old.content if patch.content is UNSET else patch.content
-            writer.replace(
-                id,
-                content=new_content,
-                tags=old.tags if patch.tags is UNSET else patch.tags,
-                scope=old.scope if patch.scope is UNSET else patch.scope,
-                expires_at=_expiry(old.expires_at, patch.ttl_secs, now),
-                now=now,
-            )
-            if vector is not None or new_content != old.content:
+            writer.patch(id, patch, now)
+            if vector is not None or (patch.content is not UNSET and patch.content != old.content):
                 writer.set_vector(id, vector)
             return UpdateResult(id, writer.get(id, now))
 
@@ -300,12 +292,6 @@ def _patch(
         scope=UNSET if scope is UNSET else bounds.check_optional_text("scope", scope),
         ttl_secs=UNSET if ttl_secs is UNSET else bounds.check_ttl(ttl_secs),
     )
-
-
-def _expiry(old: int | None, ttl_secs: int | UnsetType | None, now: int) -> int | None:
-    if ttl_secs is UNSET:
-        return old
-    return None if ttl_secs is None else now + ttl_secs
 
 
 def _edge(from_id: int, to_id: int, kind: LinkKind | str) -> Edge:

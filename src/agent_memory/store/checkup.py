@@ -142,20 +142,20 @@ def _rows(connection: apsw.Connection) -> Iterator[Finding]:
         yield Finding(
             "memories",
             "problem",
-            f"{count} memories; unreadable type or tags in ids {', '.join(map(str, bad))}",
+            f"{count}; unreadable type or tags in ids {', '.join(map(str, bad))}",
             "some other program wrote them; correct mem_type and tags with the sqlite3 command",
         )
     else:
-        yield Finding("memories", "ok", f"{count} memories")
+        yield Finding("memories", "ok", str(count))
     links, broken = connection.execute(
         f"""SELECT count(*), count(*) FILTER (WHERE kind NOT IN ({_KINDS})
             OR from_id NOT IN (SELECT id FROM memories) OR to_id NOT IN (SELECT id FROM memories))
         FROM memory_links"""
     ).get
     if broken:
-        yield Finding("links", "problem", f"{links} links, {broken} of them broken", "restore a backup or unlink them")
+        yield Finding("links", "problem", f"{broken} of {links} are broken", "restore a backup or unlink them")
     else:
-        yield Finding("links", "ok", f"{links} links")
+        yield Finding("links", "ok", str(links))
 
 
 def _fulltext(connection: apsw.Connection) -> Finding:
@@ -207,7 +207,7 @@ def _vectors(connection: apsw.Connection) -> Iterator[Finding]:
         yield Finding(
             "pending embeddings",
             "warning",
-            f"{pending} memories are found by keyword only so far",
+            f"found by keyword only so far: {pending} of {total}",
             "running servers embed 128 an hour; `agent-memory embed` does all now",
         )
 
@@ -221,7 +221,7 @@ def _pin(connection: apsw.Connection, pin: tuple[str, int]) -> Finding:
         "embedding model",
         "problem",
         f"the file's vectors are of {found[0]} with {found[1]} dimensions, this program makes {pin[0]} with {pin[1]}",
-        "search is by keyword only on this file; use the program that wrote its vectors, or export and import it",
+        "search is by keyword only on this file; open it with the program that wrote its vectors",
     )
 
 

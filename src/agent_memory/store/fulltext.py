@@ -16,6 +16,9 @@ _UNPARSABLE: Final = re.compile(
     r"fts5: |unterminated string|no such column|unknown special query|expected integer, got|parser stack overflow"
 )
 
+# Only such text can hold an unspaced script.
+_BEYOND_ASCII: Final = "octet_length(m.content) > length(m.content)"
+
 _BLENDED: Final = f"""
 SELECT m.id FROM memories_fts JOIN memories m ON m.id = memories_fts.rowid
 WHERE memories_fts MATCH :query AND {FILTER_SQL}
@@ -92,8 +95,9 @@ def _inside_unspaced_text(
     if pieces:
         hits = " + ".join(f"(instr(m.content, :piece{index}) > 0)" for index in range(len(pieces)))
         rows = connection.execute(
-            f"""SELECT id FROM (SELECT m.id, m.last_accessed, {hits} AS hits FROM memories m WHERE {FILTER_SQL})
-            WHERE hits > 0 ORDER BY hits DESC, last_accessed DESC, id LIMIT :limit""",
+            f"""SELECT id FROM (
+                SELECT m.id, m.last_accessed, {hits} AS hits FROM memories m WHERE {_BEYOND_ASCII} AND {FILTER_SQL}
+            ) WHERE hits > 0 ORDER BY hits DESC, last_accessed DESC, id LIMIT :limit""",
             {
                 **filter_bindings(filters),
                 **{f"piece{index}": piece for index, piece in enumerate(pieces)},
@@ -104,9 +108,8 @@ def _inside_unspaced_text(
     if not alone:
         return []
     pattern = glued_words(terms)
-    # Only text with characters beyond ASCII can hold an unspaced script.
     candidates = connection.execute(
-        f"""SELECT m.id, m.content FROM memories m WHERE octet_length(m.content) > length(m.content) AND {FILTER_SQL}
+        f"""SELECT m.id, m.content FROM memories m WHERE {_BEYOND_ASCII} AND {FILTER_SQL}
         ORDER BY m.last_accessed DESC, m.id""",
         filter_bindings(filters),
     )

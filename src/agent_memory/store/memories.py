@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
 from typing import Any, Final
 
 import apsw
 
 from agent_memory.domain.decay import HALF_LIFE_SECS, NEGATIVE_LN_2, PINNED_HALF_LIFE_SECS, decay_score
-from agent_memory.domain.memory import PINNED_TYPES, Filters, Memory, MemoryType, NewMemory
+from agent_memory.domain.memory import PINNED_TYPES, UNSET, Filters, Memory, MemoryType, NewMemory, Patch
 from agent_memory.store.connection import triggers_off
 
 log = logging.getLogger(__name__)
@@ -95,22 +96,23 @@ def newest(connection: apsw.Connection, filters: Filters, limit: int | None, now
     return [_memory(row, now) for row in list(rows)]
 
 
-def replace(
-    connection: apsw.Connection,
-    memory_id: int,
-    *,
-    content: str,
-    tags: Sequence[str],
-    scope: str | None,
-    expires_at: int | None,
-    now: int,
-) -> None:
-    """Write the patched fields in place and count the update as a use at ``now``."""
-    connection.execute(
-        "UPDATE memories SET content = ?, tags = ?, scope = ?, expires_at = ?, decay_score = 1.0, "
-        "last_accessed = ?, access_count = access_count + 1 WHERE id = ?",
-        (content, dump_tags(tags), scope, expires_at, now, memory_id),
-    )
+def patch(connection: apsw.Connection, memory_id: int, changes: Patch, now: int) -> None:
+    """Write the fields that ``changes`` sets, in place, and count the update as a use at ``now``."""
+    columns: dict[str, Any] = {"decay_score": 1.0, "last_accessed": now}
+    if changes.content is not UNSET:
+        columns["content"] = changes.content
+    if changes.tags is not UNSET:
+        columns["tags"] = dump_tags(changes.tags)
+    if changes.scope is not UNSET:
+        columns["scope"] = changes.scope
+    if changes.ttl_secs is not UNSET:
+        columns["expires_at"] = None if changes.ttl_secs is None else now + changes.ttl_secs
+    assignments = ", ".join(f"{column} = :{column}" for column in columns)
+    with nullcontext() if "content" in columns else triggers_off(connection):
+        connection.execute(
+            f"UPDATE memories SET {assignments}, access_count = access_count + 1 WHERE id = :id",
+            {**columns, "id": memory_id},
+        )
 
 
 def touch(connection: apsw.Connection, ids: Sequence[int], now: int) -> None:
@@ -205,7 +207,25 @@ def load_type(memory_id: int, stored: str) -> MemoryType:
         raise CorruptRow(f"memory {memory_id} has the unknown type {stored!r}") from None
 
 
+_OPTIONAL_TEXT: Final = (str, type(None))
+_COLUMN_TYPES: Final[tuple[type | tuple[type, ...], ...]] = (
+    int,
+    str,
+    str,
+    str,
+    _OPTIONAL_TEXT,
+    _OPTIONAL_TEXT,
+    int,
+    int,
+    int,
+    (int, type(None)),
+    int,
+)
+
+
 def _memory(row: Sequence[Any], now: int) -> Memory:
+    if not all(isinstance(value, kind) for value, kind in zip(row, _COLUMN_TYPES, strict=True)):
+        raise CorruptRow(f"memory {row[0]} holds a value of the wrong type: {[type(value).__name__ for value in row]}")
     (
         memory_id,
         content,

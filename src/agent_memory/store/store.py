@@ -13,7 +13,7 @@ from typing import Final, Literal
 import apsw
 
 from agent_memory.domain.links import Edge, Related
-from agent_memory.domain.memory import Filters, Memory, NewMemory
+from agent_memory.domain.memory import Filters, Memory, NewMemory, Patch
 from agent_memory.domain.statistics import Statistics
 from agent_memory.errors import Closed, OpenError, StorageError
 from agent_memory.files import create_private, make_private_directory
@@ -78,10 +78,10 @@ class Reader:
         """Counts over the whole file."""
         return statistics.gather(self._connection, now)
 
-    def embedding_pin(self) -> tuple[str, int]:
-        """The model and dimension of every vector in the file."""
+    def embedding_pin(self) -> tuple[str, str]:
+        """The model and dimension of every vector in the file, as it says; empty where it does not."""
         pins = dict(self._connection.execute("SELECT key, value FROM meta"))
-        return pins["embedding_model"], int(pins["embedding_dim"])
+        return pins.get("embedding_model", ""), pins.get("embedding_dim", "")
 
 
 class Writer(Reader):
@@ -97,20 +97,9 @@ class Writer(Reader):
         self.set_vector(memory_id, vector)
         return memory_id
 
-    def replace(
-        self,
-        memory_id: int,
-        *,
-        content: str,
-        tags: Sequence[str],
-        scope: str | None,
-        expires_at: int | None,
-        now: int,
-    ) -> None:
-        """Write the patched fields of a memory in place."""
-        memories.replace(
-            self._connection, memory_id, content=content, tags=tags, scope=scope, expires_at=expires_at, now=now
-        )
+    def patch(self, memory_id: int, changes: Patch, now: int) -> None:
+        """Write what ``changes`` sets, in place, and count a use."""
+        memories.patch(self._connection, memory_id, changes, now)
 
     def set_vector(self, memory_id: int, vector: bytes | None) -> None:
         """Make ``vector`` the one that matches the memory's content; ``None`` leaves it pending without one."""
@@ -176,7 +165,8 @@ class SQLiteStore:
         try:
             _create(path)
             self._writer = _open(path, journal)
-        except (OSError, apsw.Error) as error:
+        except (OSError, ValueError, apsw.Error) as error:
+            # A ValueError is how Python refuses a name that no file can have.
             raise OpenError(f"opening database at {path}: {error}") from error
         self.has_vectors = has_vectors(self._writer)
 
@@ -240,7 +230,7 @@ class SQLiteStore:
 def _faults(operation: str) -> Iterator[None]:
     try:
         yield
-    except (apsw.Error, memories.CorruptRow) as error:
+    except (apsw.Error, memories.CorruptRow, UnicodeDecodeError) as error:
         log.error("%s failed: %s: %s", operation, type(error).__name__, error)
         raise StorageError(operation) from error
 
@@ -280,11 +270,9 @@ def _set_journal(connection: apsw.Connection, path: Path, journal: JournalMode) 
 
 
 def _smoke_test(connection: apsw.Connection, path: Path) -> None:
-    tables = (
-        ("memories_fts", "vec_memories", "memory_links")
-        if has_vectors(connection)
-        else ("memories_fts", "memory_links")
-    )
+    tables = ["memories_fts", "memory_links", "meta"]
+    if has_vectors(connection):
+        tables.append("vec_memories")
     for table in tables:
         try:
             connection.execute(f"SELECT 1 FROM {table} LIMIT 1").get  # noqa: B018
