@@ -24,6 +24,11 @@ from __future__ import annotations
 from typing import ClassVar
 
 
+def shorten(text: str) -> str:
+    """``text`` for a message: at most 80 characters of it."""
+    return text if len(text) <= 80 else text[:79] + "…"
+
+
 class AgentMemoryError(Exception):
     """Base of every error this package raises on purpose."""
 
@@ -51,7 +56,7 @@ class InvalidType(InvalidInput):
     """The memory type is none of the six."""
 
     def __init__(self, value: object, expected: str) -> None:
-        super().__init__(f"invalid memory type '{value}' (expected one of {expected})")
+        super().__init__(f"invalid memory type '{shorten(str(value))}' (expected one of {expected})")
 
 
 class InvalidSetting(InvalidInput):

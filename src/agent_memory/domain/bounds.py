@@ -9,7 +9,7 @@ import unicodedata
 from collections.abc import Sequence
 from typing import Final
 
-from agent_memory.errors import InvalidArgument
+from agent_memory.errors import InvalidArgument, shorten
 
 MIN_LIMIT: Final = 1
 MAX_LIMIT: Final = 200
@@ -53,7 +53,7 @@ def check_content(content: str) -> str:
     """``content`` itself, which shows something when printed and is at most 1 MiB of UTF-8."""
     check_text("content", content)
     if not _visible(content):
-        raise InvalidArgument(f"content must be a non-empty string (got {_shorten(content)})")
+        raise InvalidArgument(f"content must be a non-empty string (got {_shown(content)})")
     size = len(content.encode())
     if size > MAX_CONTENT_BYTES:
         raise InvalidArgument(f"content must be at most {MAX_CONTENT_BYTES} bytes of UTF-8 (got {size})")
@@ -63,7 +63,7 @@ def check_content(content: str) -> str:
 def check_tags(tags: Sequence[str]) -> tuple[str, ...]:
     """``tags`` as a tuple of texts, otherwise as given."""
     if isinstance(tags, str) or not isinstance(tags, Sequence):
-        raise InvalidArgument(f"tags must be a list of strings (got {_shorten(tags)})")
+        raise InvalidArgument(f"tags must be a list of strings (got {_shown(tags)})")
     for tag in tags:
         check_text("tags", tag)
     return tuple(tags)
@@ -77,7 +77,7 @@ def check_optional_text(field: str, value: str | None) -> str | None:
 def check_text(field: str, value: str) -> str:
     """``value`` itself, which is text that UTF-8 can hold."""
     if not isinstance(value, str):
-        raise InvalidArgument(f"{field} must be a string (got {_shorten(value)})")
+        raise InvalidArgument(f"{field} must be a string (got {_shown(value)})")
     try:
         value.encode()
     except UnicodeEncodeError as error:
@@ -89,7 +89,7 @@ def check_text(field: str, value: str) -> str:
 def check_query(query: str) -> str:
     """``query`` with each lone surrogate replaced by U+FFFD, which no text matches: a query is never rejected."""
     if not isinstance(query, str):
-        raise InvalidArgument(f"query must be a string (got {_shorten(query)})")
+        raise InvalidArgument(f"query must be a string (got {_shown(query)})")
     return replace_surrogates(query)
 
 
@@ -101,18 +101,17 @@ def replace_surrogates(text: str) -> str:
 def check_flag(field: str, value: bool) -> bool:
     """``value`` itself, which is true or false."""
     if not isinstance(value, bool):
-        raise InvalidArgument(f"{field} must be true or false (got {_shorten(value)})")
+        raise InvalidArgument(f"{field} must be true or false (got {_shown(value)})")
     return value
 
 
 def _check_integer(field: str, value: object) -> None:
     if not isinstance(value, int) or isinstance(value, bool):
-        raise InvalidArgument(f"{field} must be an integer (got {_shorten(value)})")
+        raise InvalidArgument(f"{field} must be an integer (got {_shown(value)})")
 
 
-def _shorten(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else text[:79] + "…"
+def _shown(value: object) -> str:
+    return shorten(repr(value))
 
 
 def _visible(content: str) -> bool:

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Any, Final, Literal, NamedTuple
 
 from agent_memory.domain.memory import MemoryType
-from agent_memory.errors import InvalidArgument
+from agent_memory.errors import InvalidArgument, shorten
 
 MAX_EXPANDED_LINKS: Final = 10
 SNIPPET_CHARACTERS: Final = 160
@@ -40,7 +40,7 @@ class LinkKind(StrEnum):
         try:
             return cls(value)
         except ValueError:
-            raise InvalidArgument(f"kind must be one of {', '.join(cls)} (got '{value}')") from None
+            raise InvalidArgument(f"kind must be one of {', '.join(cls)} (got '{shorten(str(value))}')") from None
 
 
 _SEEN_FROM_TARGET: Final = {

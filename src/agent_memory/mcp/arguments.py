@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
-from agent_memory.errors import MalformedParameters
+from agent_memory.errors import MalformedParameters, shorten
 
 _NOTHING: Final = ("null", "undefined", "")
 _ABSENT: Final = object()
@@ -133,8 +133,7 @@ def _json(text: str) -> Any:
 
 
 def _shown(value: Any) -> str:
-    text = json.dumps(value)
-    return text if len(text) <= 80 else text[:79] + "…"
+    return shorten(json.dumps(value))
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -13,6 +13,8 @@ from agent_memory.service.ports import Store
 log = logging.getLogger(__name__)
 
 BACKFILL_BATCH: Final = 128
+BEFORE_ALL: Final = -(2**63)
+"""An id below every other."""
 
 
 class Embedding:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from agent_memory.errors import AgentMemoryError, EmbeddingError
-from agent_memory.service.embedding import Embedding
+from agent_memory.service.embedding import BEFORE_ALL, Embedding
 from agent_memory.service.ports import Clock, Store
 
 log = logging.getLogger(__name__)
@@ -29,7 +29,7 @@ class Lifecycle:
         self._store = store
         self._embedding = embedding
         self._clock = clock
-        self._backfilled_to = 0
+        self._backfilled_to = BEFORE_ALL
 
     def sweep(self) -> SweepReport:
         """One sweep. An embedder that does not work only puts the backfill off.
@@ -52,7 +52,7 @@ class Lifecycle:
     def _materialize_decay(self, now: int) -> int:
         # In batches, so that other writers get their turn between them.
         rescored = 0
-        after: int | None = -(2**63)
+        after: int | None = BEFORE_ALL
         while after is not None:
             with self._store.writing("sweep") as writer:
                 count, after = writer.materialize_decay(after, now)
@@ -64,13 +64,13 @@ class Lifecycle:
             return 0
         try:
             written, last = self._embedding.backfill(self._backfilled_to)
-            if last is None and self._backfilled_to > 0:
+            if last is None and self._backfilled_to > BEFORE_ALL:
                 # Those that were refused or missed on the way are tried again from the start.
-                written, last = self._embedding.backfill(0)
+                written, last = self._embedding.backfill(BEFORE_ALL)
         except EmbeddingError as error:
             log.debug("backfill put off: %s", error)
             return 0
-        self._backfilled_to = last or 0
+        self._backfilled_to = BEFORE_ALL if last is None else last
         return written
 
 

@@ -25,7 +25,7 @@ from agent_memory.domain.memory import (
 )
 from agent_memory.errors import EmbeddingError, InvalidArgument, StorageError
 from agent_memory.service import recall
-from agent_memory.service.embedding import Embedding
+from agent_memory.service.embedding import BEFORE_ALL, Embedding
 from agent_memory.service.lifecycle import Lifecycle, SweepReport
 from agent_memory.service.ports import Clock, Reader, Store
 
@@ -228,7 +228,7 @@ class AgentMemory:
         if self._embedding.obstacle is not None:
             raise EmbeddingError(self._embedding.obstacle)
         total = 0
-        after: int | None = 0
+        after: int | None = BEFORE_ALL
         while after is not None:
             written, after = self._embedding.backfill(after, _EMBED_BATCH)
             total += written
