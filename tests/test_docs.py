@@ -283,11 +283,11 @@ class Replay:
         line = f'{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"{name}","arguments":{arguments}}}}}'
         receiving, sending = os.pipe()
         with open(receiving, encoding="utf-8") as replies:
-            session = Session(
-                Wire(io.BytesIO(line.encode()), sending), Identity("test", "Test", "1", INSTRUCTIONS), self._tools
-            )
+            wire = Wire(io.BytesIO(line.encode()), sending)
+            session = Session(wire, Identity("test", "Test", "1", INSTRUCTIONS), self._tools)
             session.run()
             assert session.wait(10)
+            assert wire.drain(10)
             os.close(sending)
             reply = json.loads(replies.read())
         if "error" in reply:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -56,6 +59,10 @@ def test_an_empty_variable_counts_as_unset() -> None:
         ("AGENT_MEMORY_OLLAMA_URL", "ftp://x", "AGENT_MEMORY_OLLAMA_URL"),
         ("AGENT_MEMORY_OLLAMA_URL", "http://", "AGENT_MEMORY_OLLAMA_URL"),
         ("AGENT_MEMORY_OLLAMA_URL", "http://x:99999", "AGENT_MEMORY_OLLAMA_URL"),
+        ("AGENT_MEMORY_OLLAMA_URL", "http://foo..bar:11434", "AGENT_MEMORY_OLLAMA_URL"),
+        ("AGENT_MEMORY_OLLAMA_URL", f"http://{'x' * 64}:9", "AGENT_MEMORY_OLLAMA_URL"),
+        ("AGENT_MEMORY_OLLAMA_URL", "http://ex ample:9", "AGENT_MEMORY_OLLAMA_URL"),
+        ("AGENT_MEMORY_OLLAMA_URL", "http://127.0.0.1:9/é", "AGENT_MEMORY_OLLAMA_URL"),
         ("AGENT_MEMORY_SWEEP_SECS", "0", "AGENT_MEMORY_SWEEP_SECS"),
         ("AGENT_MEMORY_SWEEP_SECS", "soon", "AGENT_MEMORY_SWEEP_SECS"),
         ("AGENT_MEMORY_SWEEP_SECS", "nan", "AGENT_MEMORY_SWEEP_SECS"),
@@ -68,6 +75,35 @@ def test_a_value_that_breaks_its_rule_is_refused_naming_its_origin(variable: str
     with pytest.raises(InvalidSetting, match=named) as caught:
         Settings.resolve(environ={variable: value})
     assert repr(value) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "url", ["http://[::1]:11434", "https://gpu.local./base/", "http://LOCALHOST", "http://127.0.0.1"]
+)
+def test_any_plain_address_is_an_address(url: str) -> None:
+    assert Settings.resolve(ollama_url=url, environ={}).ollama_url == url
+
+
+def test_words_of_a_choice_may_be_in_upper_case() -> None:
+    assert Settings.resolve(environ={"AGENT_MEMORY_LOG": "INFO", "AGENT_MEMORY_JOURNAL": "WAL"}).journal == "wal"
+
+
+def test_a_user_without_a_home_is_told_to_name_a_file(tmp_path: Path) -> None:
+    program = (
+        "import os, pwd\n"
+        "def nobody(*_): raise KeyError('no such user')\n"
+        "pwd.getpwuid = nobody\n"
+        "import sys; sys.argv = ['agent-memory', 'serve']\n"
+        "from agent_memory.__main__ import main; sys.exit(main())\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], env={"PATH": os.environ["PATH"]}, capture_output=True, cwd=tmp_path
+    )
+    assert done.returncode == 2
+    assert b"could not determine the OS data directory for the default database path" in done.stderr
+    assert b"AGENT_MEMORY_DB" in done.stderr
+    assert b"Traceback" not in done.stderr
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_flag_that_breaks_its_rule_is_named_as_a_flag() -> None:

@@ -86,7 +86,7 @@ def __getattr__(name: str) -> object:
 
 
 def open(
-    path: str | os.PathLike[str] | None = None,
+    path: str | bytes | os.PathLike[str] | None = None,
     *,
     ollama_url: str | None = None,
     strict_query: bool | None = None,

@@ -7,7 +7,6 @@ import time
 
 from agent_memory.config import Settings
 from agent_memory.domain.embedding import Embedder
-from agent_memory.embed.breaker import CircuitBreaker
 from agent_memory.embed.ollama import OllamaEmbedder
 from agent_memory.service.memory import AgentMemory
 from agent_memory.service.ports import Clock
@@ -30,5 +29,5 @@ def open_memory(settings: Settings, *, clock: Clock = system_clock, embedder: Em
     """
     store = SQLiteStore(settings.db, settings.journal)
     if embedder is None:
-        embedder = CircuitBreaker(OllamaEmbedder(settings.ollama_url))
+        embedder = OllamaEmbedder(settings.ollama_url)
     return AgentMemory(store, embedder, clock, strict_query=settings.strict_query)

@@ -44,7 +44,7 @@ class Settings(NamedTuple):
     def resolve(
         cls,
         *,
-        db: str | os.PathLike[str] | None = None,
+        db: str | bytes | os.PathLike[str] | None = None,
         ollama_url: str | None = None,
         sweep_secs: str | float | None = None,
         strict_query: bool | None = None,
@@ -68,7 +68,7 @@ class Settings(NamedTuple):
             return ENVIRONMENT[name], environment.get(ENVIRONMENT[name], "")
 
         return cls(
-            db=_path(*setting("db", None if db is None else os.fspath(db))),
+            db=_path(*setting("db", None if db is None else os.fsdecode(db))),
             ollama_url=_url(*setting("ollama_url", ollama_url)),
             sweep_secs=_seconds(*setting("sweep_secs", sweep_secs)),
             strict_query=_switch(*setting("strict_query", strict_query)),
@@ -78,11 +78,24 @@ class Settings(NamedTuple):
 
 
 def default_db() -> Path:
-    """``agent-memory/memory.db`` in the data directory of this user and platform."""
+    """``agent-memory/memory.db`` in the data directory of this user and platform.
+
+    Raises:
+        InvalidSetting: This user has none.
+    """
     # Only this branch needs the package, and start-up time counts.
     import platformdirs
 
-    return Path(platformdirs.user_data_dir("agent-memory", appauthor=False, roaming=False)) / "memory.db"
+    try:
+        directory = Path(platformdirs.user_data_dir("agent-memory", appauthor=False, roaming=False))
+        if not directory.is_absolute():
+            raise RuntimeError("this user has no home directory")
+    except RuntimeError as error:
+        raise InvalidSetting(
+            "could not determine the OS data directory for the default database path "
+            f"({error}); name a file with --db or {ENVIRONMENT['db']}"
+        ) from None
+    return directory / "memory.db"
 
 
 def _path(name: str, value: str) -> Path:
@@ -92,7 +105,11 @@ def _path(name: str, value: str) -> Path:
         path = Path(value).expanduser()
     except RuntimeError as error:
         raise InvalidSetting(f"{name}: {error} (got {value!r})") from None
-    path = Path(os.path.abspath(path))
+    # The file itself: what stands beside it (log, backups) must not depend on the link it was reached by.
+    try:
+        path = Path(os.path.realpath(path))
+    except ValueError as error:
+        raise InvalidSetting(f"{name} must be a path ({error}, got {value!r})") from None
     if path.is_dir():
         raise InvalidSetting(f"{name} must name a file (got the directory {str(path)!r})")
     return path
@@ -103,11 +120,12 @@ def _url(name: str, value: str) -> str:
         return DEFAULT_OLLAMA_URL
     try:
         parts = urlsplit(value)
-        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        labels = (parts.hostname or "").removesuffix(".").split(".")
+        usable = parts.scheme in ("http", "https") and parts.port != 0 and all(0 < len(label) < 64 for label in labels)
     except ValueError:
         usable = False
-    if not usable:
-        raise InvalidSetting(f"{name} must be an http or https URL with a host (got {value!r})")
+    if not usable or not value.isascii() or any(character <= " " for character in value):
+        raise InvalidSetting(f"{name} must be an http or https URL with a host, in printable ASCII (got {value!r})")
     return value
 
 
@@ -124,7 +142,7 @@ def _seconds(name: str, value: str) -> float:
 
 
 def _switch(name: str, value: str) -> bool:
-    return _choice(name, value.lower(), ("1", "true", "yes", "on", "0", "false", "no", "off"), "off") in (
+    return _choice(name, value, ("1", "true", "yes", "on", "0", "false", "no", "off"), "off") in (
         "1",
         "true",
         "yes",
@@ -135,6 +153,6 @@ def _switch(name: str, value: str) -> bool:
 def _choice(name: str, value: str, choices: tuple[str, ...], default: str) -> str:
     if not value:
         return default
-    if value not in choices:
+    if value.lower() not in choices:
         raise InvalidSetting(f"{name} must be one of {', '.join(choices)} (got {value!r})")
-    return value
+    return value.lower()

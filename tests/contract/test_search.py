@@ -50,6 +50,22 @@ def test_an_empty_memory_is_searched_in_vain(door: Door) -> None:
 
 
 @pytest.mark.parametrize(
+    "query",
+    [
+        " NOT ".join(["safe"] * 300),
+        "safe " * 40_000,
+        " OR ".join(["safe"] * 20_000),
+        '"' + "safe " * 40_000 + '"',
+        " ".join(f"safe word{n}" for n in range(20_000)),
+    ],
+    ids=["deep", "long", "many operators", "a long phrase", "many words"],
+)
+def test_a_deep_or_long_query_is_read_as_words(door: Door, query: str) -> None:
+    found = door.store(content="Rust is memory safe", type="TODO")
+    assert [row["id"] for row in door.search(query=query)["results"]] == [found]
+
+
+@pytest.mark.parametrize(
     ("query", "expected"),
     [
         ("sqlite AND vec", {"both", "apart"}),

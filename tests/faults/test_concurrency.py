@@ -76,7 +76,7 @@ def test_a_store_waits_for_a_foreign_writer_and_then_succeeds(db: Path) -> None:
         assert server.reply(store)["result"]["content"][0]["text"] == "1"
 
 
-def test_a_search_is_answered_while_another_process_writes_even_if_its_bump_is_lost(db: Path) -> None:
+def test_a_search_is_answered_while_another_process_writes_and_its_bump_comes_later(db: Path) -> None:
     with agent_memory.open(db, ollama_url=NOBODY, clock=lambda: 1000) as memory:
         memory.store("a fact", "TODO")
     with agent_memory.open(db, ollama_url=NOBODY, clock=lambda: 2000) as memory, database.connected(db) as foreign:
@@ -84,8 +84,10 @@ def test_a_search_is_answered_while_another_process_writes_even_if_its_bump_is_l
         assert [found.id for found in memory.search("fact").results] == [1]
         foreign.execute("COMMIT")
         assert memory.list()[0].last_accessed == 1000
-        memory.search("fact")
+        memory.search("nothing like it")
+        memory.sweep()
         assert memory.list()[0].last_accessed == 2000
+        assert memory.list()[0].access_count == 1
 
 
 def test_threads_of_one_process_share_an_open_memory(db: Path) -> None:

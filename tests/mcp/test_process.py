@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import agent_memory
 from tests.support import database
 from tests.support.ollama import NOBODY, FakeOllama
 from tests.support.polling import eventually
@@ -79,6 +80,27 @@ def test_the_end_of_input_ends_the_server_within_two_seconds_even_while_embeddin
     # The memory that was on its way is kept and acknowledged, only without its vector.
     assert server.reply(store)["result"]["content"][0]["text"] == "1"
     assert database.row(db, 1)["embedding_status"] == 0
+
+
+@pytest.mark.parametrize("method", ["tools/list", "tools/call"])
+def test_the_end_of_input_ends_a_server_whose_output_nobody_reads(db: Path, method: str) -> None:
+    request = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": method,
+        "params": {"name": "memory_search", "arguments": {"query": "x"}},
+    }
+    with agent_memory.open(db, ollama_url=NOBODY) as memory:
+        memory.store("x " * 2_000, "TODO")
+    with subprocess.Popen(
+        command("--db", str(db), "serve"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        env=environment(), bufsize=0,
+    ) as server:  # fmt: skip
+        assert server.stdin is not None
+        for _ in range(100):
+            server.stdin.write(json.dumps(request).encode() + b"\n")
+        server.stdin.close()
+        assert server.wait(20) == 0
 
 
 def test_calls_that_run_when_the_input_ends_are_answered_first(db: Path) -> None:

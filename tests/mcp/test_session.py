@@ -212,6 +212,29 @@ def test_a_lone_surrogate_is_answered_naming_the_field(server: StdioServer) -> N
     assert "U+D83D" in error["message"]
 
 
+def test_a_byte_order_mark_before_the_first_line_is_passed_over(server: StdioServer) -> None:
+    server.send_line(b'\xef\xbb\xbf{"jsonrpc":"2.0","id":1,"method":"ping"}')
+
+    assert server.reply(1)["result"] == {}
+
+
+def test_a_number_of_thousands_of_digits_is_an_error_of_its_own_request(server: StdioServer) -> None:
+    line = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"memory_forget","arguments":{"id":%s}}}'
+    server.send_line((line % ("9" * 5_000)).encode())
+
+    assert "id: expected an integer" in server.reply(1)["result"]["content"][0]["text"]
+
+
+def test_calls_that_wait_for_a_hanging_embedder_do_not_keep_others_waiting(ollama: FakeOllama, db: Path) -> None:
+    with StdioServer.serve(db, AGENT_MEMORY_OLLAMA_URL=ollama.url) as server:
+        server.initialize()
+        with ollama.holding():
+            stores = [begin(server, "memory_store", {"content": f"fact {n}", "type": "TODO"}) for n in range(60)]
+            ollama.wait_for_embeds(60)
+            assert call(server, "memory_list", {"limit": 1})["result"]["content"][0]["text"] == "[]"
+        assert {server.reply(store)["result"]["isError"] for store in stores} == {False}
+
+
 def test_a_cancelled_call_is_not_answered(ollama: FakeOllama, db: Path) -> None:
     store = {"name": "memory_store", "arguments": {"content": "x", "type": "TODO"}}
     with StdioServer.serve(db, AGENT_MEMORY_OLLAMA_URL=ollama.url) as server:

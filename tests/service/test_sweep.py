@@ -107,7 +107,7 @@ def test_pending_memories_are_embedded_128_at_a_time_in_one_request_lowest_ids_f
     assert database.vector(db, 130) == packed(ollama.vector_of("row 129"))
 
 
-def test_a_pending_memory_below_the_last_batch_is_reached_again(
+def test_a_pending_memory_below_the_last_batch_comes_with_the_next(
     memory: AgentMemory, db: Path, ollama: FakeOllama
 ) -> None:
     database.fill(db, 130, content="row {n}")
@@ -115,7 +115,7 @@ def test_a_pending_memory_below_the_last_batch_is_reached_again(
     ollama.mode = "error"
     memory.update(5, content="changed in the dark")
     ollama.mode = "ok"
-    assert [memory.sweep().backfilled for _ in range(2)] == [2, 1]
+    assert [memory.sweep().backfilled for _ in range(2)] == [3, 0]
     assert pending(db) == []
     assert database.vector(db, 5) == packed(ollama.vector_of("changed in the dark"))
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import apsw
@@ -12,7 +14,7 @@ import pytest
 import agent_memory
 from agent_memory import InvalidSetting, OpenError, SchemaTooNew, StorageError
 from agent_memory.store.store import SQLiteStore
-from tests.support import database
+from tests.support import database, legacy
 from tests.support.ollama import NOBODY
 
 posix = pytest.mark.skipif(os.name != "posix", reason="modes are a POSIX notion")
@@ -23,7 +25,7 @@ def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-def open_and_close(path: Path | str) -> None:
+def open_and_close(path: Path | str | bytes) -> None:
     """Open and close."""
     agent_memory.open(path, ollama_url=NOBODY).close()
 
@@ -93,6 +95,52 @@ def test_a_file_without_a_readable_model_pin_is_refused_or_used_by_keyword(db: P
             return "refused"
 
     assert outcome() in ("refused", "keyword")
+
+
+def test_a_version_below_zero_is_nobody_s_and_refused(db: Path) -> None:
+    legacy.create(db, 2)
+    database.execute(db, "PRAGMA user_version = -1")
+    before = db.read_bytes()
+    with pytest.raises(OpenError, match="schema version -1"):
+        open_and_close(db)
+    assert db.read_bytes() == before
+
+
+def test_a_newer_file_reached_by_a_symbolic_link_keeps_its_log(tmp_path: Path) -> None:
+    real, link = tmp_path / "real" / "memory.db", tmp_path / "link.db"
+    real.parent.mkdir()
+    open_and_close(real)
+    leave_a_log = f"""
+import apsw, os
+connection = apsw.Connection({str(real)!r})
+connection.execute("PRAGMA user_version = 4")
+os._exit(0)
+"""
+    subprocess.run([sys.executable, "-c", leave_a_log], check=True)
+    log = real.with_name("memory.db-wal")
+    before = real.read_bytes(), log.read_bytes()
+    assert before[1]
+    link.symlink_to(real)
+    with pytest.raises(SchemaTooNew):
+        open_and_close(link)
+    assert (real.read_bytes(), log.read_bytes()) == before
+
+
+def test_the_backup_of_a_linked_file_lies_beside_the_file(tmp_path: Path) -> None:
+    real, link = tmp_path / "real" / "memory.db", tmp_path / "link.db"
+    real.parent.mkdir()
+    legacy.create(real, 2)
+    link.symlink_to(real)
+    open_and_close(link)
+    assert [entry.name for entry in tmp_path.iterdir() if "backup" in entry.name] == []
+    assert [entry.name[:24] for entry in real.parent.iterdir() if "backup" in entry.name] == [
+        "memory.db.backup-pre-000"
+    ]
+
+
+def test_a_path_of_bytes_is_a_path(tmp_path: Path) -> None:
+    open_and_close(bytes(tmp_path / "bytes.db"))
+    assert (tmp_path / "bytes.db").exists()
 
 
 @pytest.mark.parametrize("name", ["nul\0byte.db", "lone \ud83d surrogate.db"])

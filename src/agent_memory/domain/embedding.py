@@ -9,7 +9,11 @@ Health: TypeAlias = Literal["ready", "model_missing", "unreachable"]
 
 
 class Embedder(Protocol):
-    """Turns texts into vectors of ``dim`` little-endian float32."""
+    """Turns each text into a vector of ``dim`` little-endian float32 of the model ``model``.
+
+    ``embed`` raises :class:`~agent_memory.errors.EmbedderUnreachable` when nothing answers and
+    :class:`~agent_memory.errors.EmbeddingRejected` for an answer that is no embedding.
+    """
 
     @property
     def model(self) -> str: ...

@@ -26,8 +26,10 @@ _OPERATORS: Final = frozenset({"AND", "OR", "NOT", "NEAR"})
 def words(query: str) -> list[str]:
     """The distinct words of ``query`` in order, at most 256: runs of letters, digits, marks and underscores."""
     spaced = "".join(character if _in_word(character) else " " for character in query)
-    distinct = {word.casefold(): word for word in reversed(spaced.split())}
-    return list(reversed(distinct.values()))[:MAX_WORDS]
+    distinct: dict[str, str] = {}
+    for word in spaced.split():
+        distinct.setdefault(word.casefold(), word)
+    return list(distinct.values())[:MAX_WORDS]
 
 
 def any_of(terms: Iterable[str]) -> str:

@@ -13,7 +13,7 @@ from agent_memory.config import Settings
 from agent_memory.mcp import watchdog
 from agent_memory.mcp.session import Identity, Session
 from agent_memory.mcp.tools import INSTRUCTIONS, tools
-from agent_memory.mcp.wire import take_standard_streams
+from agent_memory.mcp.wire import Wire, take_standard_streams
 from agent_memory.service.lifecycle import Sweeper
 from agent_memory.service.memory import AgentMemory
 
@@ -22,6 +22,7 @@ log = logging.getLogger(__name__)
 # Together under the two seconds in which a server has to be gone once its client is.
 _FINISH_SECS: Final = 0.6
 _FINISH_WITHOUT_EMBEDDER_SECS: Final = 0.6
+_DELIVER_SECS: Final = 0.2
 _CLOSE_SECS: Final = 0.4
 _LONGEST_WAIT_FOR_CLIENT_SECS: Final = 1.0
 
@@ -43,7 +44,7 @@ def serve(settings: Settings) -> None:
         session.run()
     except KeyboardInterrupt:
         log.info("interrupted")
-    _finish(session, memory, sweeper)
+    _finish(wire, session, memory, sweeper)
 
 
 def _begin_upkeep(session: Session, memory: AgentMemory, sweeper: Sweeper) -> None:
@@ -53,12 +54,13 @@ def _begin_upkeep(session: Session, memory: AgentMemory, sweeper: Sweeper) -> No
     memory.report_embedder()
 
 
-def _finish(session: Session, memory: AgentMemory, sweeper: Sweeper) -> None:
+def _finish(wire: Wire, session: Session, memory: AgentMemory, sweeper: Sweeper) -> None:
     """Let running calls end: with their vectors if that is quick, else without, so that no memory is lost."""
     sweeper.stop()
     if not session.wait(_FINISH_SECS):
         memory.end_embedding()
         session.wait(_FINISH_WITHOUT_EMBEDDER_SECS)
+    wire.drain(_DELIVER_SECS)
     closing = threading.Thread(target=memory.close, name="close", daemon=True)
     closing.start()
     closing.join(_CLOSE_SECS)

@@ -103,15 +103,12 @@ class Session:
         """Set once the first reply is out."""
 
     def run(self) -> None:
-        """Answer until the stream ends or the client is gone. Calls may still be running then."""
-        try:
-            for message in self._wire.messages():
-                if isinstance(message, list) and message:
-                    _Batch(self, message).start()
-                else:
-                    self._receive(message, self._reply)
-        except OSError as error:
-            log.info("the client is gone: %s", error)
+        """Answer until the stream ends. Calls may still be running then."""
+        for message in self._wire.messages():
+            if isinstance(message, list) and message:
+                _Batch(self, message).start()
+            else:
+                self._receive(message, self._reply)
 
     def wait(self, seconds: float) -> bool:
         """Wait for running calls to be answered; False when ``seconds`` passed before."""
@@ -120,10 +117,7 @@ class Session:
     def _reply(self, reply: dict[str, Any] | None) -> None:
         if reply is None:
             return
-        try:
-            self._wire.send(reply)
-        except OSError as error:
-            log.info("a reply could not be delivered: %s", error)
+        self._wire.send(reply)
         self.answered.set()
 
     def _receive(self, message: Any, reply: Callable[[dict[str, Any] | None], None]) -> None:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import io
 import json
+import logging
 import os
+import queue
 import sys
 import threading
 from collections.abc import Iterator
 from typing import Any, BinaryIO, Final
 
 from agent_memory.domain.bounds import replace_surrogates
+
+log = logging.getLogger(__name__)
 
 LONGEST_LINE: Final = 16 * 1024 * 1024
 
@@ -20,12 +24,17 @@ class NotJson(Exception):
 
 
 class Wire:
-    """Reads lines from one stream and writes messages to one descriptor. Writing is safe from many threads."""
+    """Reads lines from one stream and writes messages to one descriptor, in the order they are sent.
+
+    Sending is safe from many threads and never waits for the other side: a thread of its own writes, so that
+    a client that does not read cannot keep the server from seeing that its input has ended.
+    """
 
     def __init__(self, source: BinaryIO, sink: int) -> None:
         self._source = source
         self._sink = sink
-        self._lock = threading.Lock()
+        self._outgoing: queue.SimpleQueue[bytes | threading.Event] = queue.SimpleQueue()
+        threading.Thread(target=self._write, name="writer", daemon=True).start()
 
     def messages(self) -> Iterator[Any]:
         """Each line's JSON value, or the :class:`NotJson` that says why it has none, until the stream ends."""
@@ -37,15 +46,27 @@ class Wire:
                 yield _parse(line)
 
     def send(self, message: object) -> None:
-        """Write one message.
+        """Have one message written."""
+        self._outgoing.put(_dump(message))
 
-        Raises:
-            OSError: The other side is gone.
-        """
-        data = _dump(message)
-        with self._lock:
-            while data:
-                data = data[os.write(self._sink, data) :]
+    def drain(self, seconds: float) -> bool:
+        """Wait until everything sent so far is written; False when ``seconds`` passed before."""
+        written = threading.Event()
+        self._outgoing.put(written)
+        return written.wait(seconds)
+
+    def _write(self) -> None:
+        gone = False
+        while True:
+            data = self._outgoing.get()
+            if isinstance(data, threading.Event):
+                data.set()
+            while not gone and isinstance(data, bytes) and data:
+                try:
+                    data = data[os.write(self._sink, data) :]
+                except OSError as error:
+                    log.info("the client is gone: %s", error)
+                    gone = True
 
     def _skip_rest_of_line(self) -> None:
         while (rest := self._source.readline(LONGEST_LINE)) and not rest.endswith(b"\n"):
@@ -70,9 +91,15 @@ def take_standard_streams() -> Wire:
 
 def _parse(line: bytes) -> Any:
     try:
-        return json.loads(line.decode(), parse_constant=_refuse_constant)
+        # Some shells put a byte order mark before the first line.
+        return json.loads(line.decode("utf-8-sig"), parse_constant=_refuse_constant, parse_int=_integer)
     except (ValueError, RecursionError) as error:
         return NotJson(f"not a JSON value in UTF-8: {error}")
+
+
+def _integer(digits: str) -> int | float:
+    # Python refuses to read thousands of digits; one such argument must not make the whole line unreadable.
+    return int(digits) if len(digits) <= 100 else float(digits)
 
 
 def _refuse_constant(name: str) -> object:

@@ -7,11 +7,14 @@ import threading
 from collections.abc import Callable
 from typing import Final
 
-MAX_WORKERS: Final = 32
+MAX_WORKERS: Final = 128
 
 
 class Workers:
-    """Up to 32 threads, started as they are needed. None of them keeps the process alive."""
+    """Up to 128 threads, started as they are needed. None of them keeps the process alive.
+
+    So many because most may wait for an embedder that hangs, and the other calls should not wait with them.
+    """
 
     def __init__(self) -> None:
         self._jobs: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from agent_memory.domain.embedding import Embedder
 from agent_memory.errors import EmbedderUnreachable, EmbeddingError, EmbeddingRejected
+from agent_memory.service.breaker import CircuitBreaker
 from agent_memory.service.ports import Store
 
 log = logging.getLogger(__name__)
@@ -17,12 +18,20 @@ BEFORE_ALL: Final = -(2**63)
 """An id below every other."""
 
 
+class Backfill(NamedTuple):
+    """How many vectors were written, and the last id of a full batch, above which there may be more."""
+
+    written: int
+    last: int | None
+
+
 class Embedding:
     """The embedder of one store, used only while its vectors may be compared with those of the file."""
 
     def __init__(self, store: Store, embedder: Embedder) -> None:
         self._store = store
         self._embedder = embedder
+        self._breaker = CircuitBreaker(embedder)
         self.obstacle = self._find_obstacle()
         if self.obstacle is not None:
             log.warning("%s; searching by keyword only", self.obstacle)
@@ -35,11 +44,11 @@ class Embedding:
         """The vector of ``query``, or ``None`` when the search has to do with keywords."""
         return self._attempt(query, "falling back to keyword search")
 
-    def backfill(self, after: int, limit: int = BACKFILL_BATCH) -> tuple[int, int | None]:
+    def backfill(self, after: int, limit: int = BACKFILL_BATCH) -> Backfill:
         """Embed up to ``limit`` pending memories with an id above ``after``, lowest first.
 
-        A memory that was edited or deleted meanwhile is left as it is. Returns how many vectors were written,
-        and the last id looked at, or ``None`` when there was nothing to do.
+        A memory that was edited or deleted meanwhile is left as it is, and so is one whose text the embedder
+        refuses. The embedder is asked even if it was unreachable a moment ago.
 
         Raises:
             EmbeddingError: The embedder does not work at all; nothing was written.
@@ -50,7 +59,7 @@ class Embedding:
         with self._store.reading("sweep") as reader:
             rows = reader.pending(after, limit)
         if not rows:
-            return 0, None
+            return Backfill(0, None)
         vectors = self._embed_each([content for _, content in rows])
         written = 0
         with self._store.writing("sweep") as writer:
@@ -58,7 +67,7 @@ class Embedding:
                 if vector is not None and writer.waits_for(memory_id, content):
                     writer.set_vector(memory_id, vector)
                     written += 1
-        return written, rows[-1][0]
+        return Backfill(written, rows[-1][0] if len(rows) == limit else None)
 
     def report(self) -> None:
         """Log one line that says whether the embedder is ready."""
@@ -93,7 +102,7 @@ class Embedding:
         if self.obstacle is not None:
             return None
         try:
-            return self._embedder.embed([text])[0]
+            return self._breaker.embed([text])[0]
         except EmbedderUnreachable as error:
             # The circuit breaker has logged the outage, once.
             log.debug("embedding failed (%s); %s", error, consequence)
@@ -104,11 +113,11 @@ class Embedding:
     def _embed_each(self, contents: Sequence[str]) -> list[bytes | None]:
         """The vectors of ``contents`` in one request, or around those that the embedder refuses."""
         try:
-            return [*self._embedder.embed(contents)]
+            return [*self._breaker.embed(contents, insist=True)]
         except EmbeddingRejected as error:
             # One text that the model chokes on must not hold up all others; a model that takes no text at all
             # (it is not pulled, say) is a failure of the whole.
-            self._embedder.embed(["memory"])
+            self._breaker.embed(["memory"], insist=True)
             return self._around_refused(contents, error)
 
     def _around_refused(self, contents: Sequence[str], error: EmbeddingError) -> list[bytes | None]:
@@ -119,7 +128,7 @@ class Embedding:
         vectors: list[bytes | None] = []
         for half in (contents[:middle], contents[middle:]):
             try:
-                vectors += self._embedder.embed(half)
+                vectors += self._breaker.embed(half, insist=True)
             except EmbeddingRejected as refused:
                 vectors += self._around_refused(half, refused)
         return vectors

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from agent_memory.errors import AgentMemoryError, EmbeddingError
-from agent_memory.service.embedding import BEFORE_ALL, Embedding
+from agent_memory.service.embedding import BACKFILL_BATCH, BEFORE_ALL, Embedding
 from agent_memory.service.ports import Clock, Store
 
 log = logging.getLogger(__name__)
@@ -60,17 +60,21 @@ class Lifecycle:
         return rescored
 
     def _backfill(self) -> int:
+        """Embed one batch from where the last full one with refusals ended, filled up from the lowest id."""
         if self._embedding.obstacle is not None:
             return 0
         try:
-            written, last = self._embedding.backfill(self._backfilled_to)
-            if last is None and self._backfilled_to > BEFORE_ALL:
-                # Those that were refused or missed on the way are tried again from the start.
-                written, last = self._embedding.backfill(BEFORE_ALL)
+            start, self._backfilled_to = self._backfilled_to, BEFORE_ALL
+            written, last = self._embedding.backfill(start)
+            if last is None and start > BEFORE_ALL and written < BACKFILL_BATCH:
+                more, last = self._embedding.backfill(BEFORE_ALL, BACKFILL_BATCH - written)
+                written += more
         except EmbeddingError as error:
             log.debug("backfill put off: %s", error)
             return 0
-        self._backfilled_to = BEFORE_ALL if last is None else last
+        if last is not None and written < BACKFILL_BATCH:
+            # Texts that the embedder refuses must not keep those behind them waiting for ever.
+            self._backfilled_to = last
         return written
 
 
@@ -98,4 +102,6 @@ class Sweeper:
             except AgentMemoryError as error:
                 if not self._stopped.is_set():
                     log.warning("lifecycle sweep failed: %s", error)
+            except Exception:  # whatever one sweep meets, the next one must come
+                log.exception("lifecycle sweep failed unexpectedly")
             self._stopped.wait(self._interval)

@@ -23,18 +23,18 @@ from agent_memory.domain.memory import (
     UnsetType,
     UpdateResult,
 )
-from agent_memory.errors import EmbeddingError, InvalidArgument, StorageError
+from agent_memory.errors import Closed, EmbeddingError, InvalidArgument
 from agent_memory.service import recall
 from agent_memory.service.embedding import BEFORE_ALL, Embedding
 from agent_memory.service.lifecycle import Lifecycle, SweepReport
 from agent_memory.service.ports import Clock, Reader, Store
+from agent_memory.service.recency import Recency
 
 if TYPE_CHECKING:
     from agent_memory.domain.statistics import Statistics
 
 log = logging.getLogger(__name__)
 
-_TOUCH_WAIT_SECS: Final = 0.1
 _EMBED_BATCH: Final = 32
 
 # Inside the class the name `list` is the operation.
@@ -54,8 +54,10 @@ class AgentMemory:
         self._store = store
         self._embedding = Embedding(store, embedder)
         self._lifecycle = Lifecycle(store, self._embedding, clock)
+        self._recency = Recency(store)
         self._clock = clock
         self._strict_query = strict_query
+        self._closed = False
 
     @property
     def path(self) -> Path:
@@ -119,7 +121,7 @@ class AgentMemory:
             results = [found[memory_id] for memory_id in ids]
             if expand_links:
                 results = _with_related(reader, results)
-        self._touch(ids, now)
+        self._recency.bump(ids, now)
         return SearchAnswer("keyword" if vector is None else "hybrid", tuple(results))
 
     def list(
@@ -204,6 +206,7 @@ class AgentMemory:
 
     def sweep(self) -> SweepReport:
         """Delete expired memories, write decay scores and embed up to 128 pending memories. Servers do it hourly."""
+        self._recency.flush()
         return self._lifecycle.sweep()
 
     def statistics(self) -> Statistics:
@@ -246,7 +249,14 @@ class AgentMemory:
 
     def close(self) -> None:
         """Release the file; calling it again does nothing."""
+        if self._closed:
+            return
+        self._closed = True
         self._embedding.close()
+        try:
+            self._recency.close()
+        except Closed:  # in a forked child there is nothing to write
+            pass
         self._store.close()
 
     def __enter__(self) -> Self:
@@ -256,16 +266,6 @@ class AgentMemory:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
-
-    def _touch(self, ids: Sequence[int], now: int) -> None:
-        """Count a use of each of ``ids``, unless another process is writing right now: the answer goes first."""
-        if not ids:
-            return
-        try:
-            with self._store.writing("recency bump", _TOUCH_WAIT_SECS) as writer:
-                writer.touch(ids, now)
-        except StorageError as error:
-            log.debug("%s", error)
 
 
 def _filters(type: MemoryType | str | None, tag: str | None, scope: str | None) -> Filters:

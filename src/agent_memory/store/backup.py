@@ -43,11 +43,16 @@ def before_migration(path: Path, target: int) -> Path:
     except (OSError, apsw.Error) as error:
         temporary.unlink(missing_ok=True)
         raise OpenError(
-            f"backing up {path} to {copy} before migrating it to schema version {target}: {error}; "
+            f"backing up {path} to {copy} before migrating it to schema version {target}: {_reason(error)}; "
             "the database was not migrated — free some space or make the directory writable, then start again"
         ) from error
     log.info("Database backed up to %s", copy)
     return copy
+
+
+def _reason(error: OSError | apsw.Error) -> str:
+    # Some steps of SQLite's backup report a full disk by the class of the error only.
+    return f"{type(error).__name__}: {error}"
 
 
 def existing(path: Path, target: int | None = None) -> list[Path]:
@@ -56,7 +61,7 @@ def existing(path: Path, target: int | None = None) -> list[Path]:
 
 
 def _remove_leftovers(path: Path, target: int) -> None:
-    for entry in _siblings(path, target, r"\.tmp-\d+"):
+    for entry in _siblings(path, target, r"\.tmp-\d+(-journal|-wal|-shm)?"):
         entry.unlink()
 
 

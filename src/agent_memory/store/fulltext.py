@@ -12,8 +12,10 @@ from agent_memory.domain.memory import Filters
 from agent_memory.domain.words import any_of, fragments, glued_words, is_bare, words
 from agent_memory.store.memories import DECAY_SQL, FILTER_SQL, filter_bindings
 
+LONGEST_EXPRESSION: Final = 16_384
+
 _UNPARSABLE: Final = re.compile(
-    r"fts5: |unterminated string|no such column|unknown special query|expected integer, got|parser stack overflow"
+    r"fts5[: ]|unterminated string|no such column|unknown special query|expected integer, got|parser stack overflow"
 )
 
 # Only such text can hold an unspaced script.
@@ -54,15 +56,18 @@ def _answer(
 ) -> list[int]:
     """What FTS5 finds for ``query`` as written; for what it cannot parse, what it finds for any of the words.
 
+    A query of more than 16,384 characters counts as one that it cannot parse, and is read up to there.
+
     Unless ``strict``, bare words that match nothing together are tried one by one as well, and words inside
     text of scripts written without spaces, which FTS5 keeps as one token, are found after its own matches.
     """
     bindings = {**filter_bindings(filters), **extra}
-    terms = words(query)
+    terms = words(query[:LONGEST_EXPRESSION])
     plain = True
     try:
-        # FTS5 would read only as far as the NUL.
-        found = None if "\0" in query else _match(connection, sql, query, bindings)
+        # FTS5 would read only as far as a NUL, and needs time that grows with the square of a long query.
+        readable = "\0" not in query and len(query) <= LONGEST_EXPRESSION
+        found = _match(connection, sql, query, bindings) if readable else None
     except apsw.SQLError as error:
         if not _UNPARSABLE.search(str(error)):
             raise

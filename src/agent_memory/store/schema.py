@@ -143,7 +143,7 @@ def check_ours(connection: apsw.Connection, path: Path) -> int:
     if found > LATEST:
         raise SchemaTooNew(found, LATEST)
     tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    if (found == 0 and tables) or (found != 0 and "memories" not in tables):
+    if found < 0 or (found == 0 and tables) or (found > 0 and "memories" not in tables):
         raise OpenError(
             f"opening database at {path}: it is a SQLite database but not an agent-memory one "
             f"(schema version {found}, tables: {', '.join(sorted(tables)) or 'none'}) — point --db at a different file"

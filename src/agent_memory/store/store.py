@@ -165,6 +165,11 @@ class SQLiteStore:
         try:
             _create(path)
             self._writer = _open(path, journal)
+        except apsw.CantOpenError as error:
+            raise OpenError(
+                f"opening database at {path}: {error} — the file and its directory must be readable and writable, "
+                "since SQLite keeps its log beside the file"
+            ) from error
         except (OSError, ValueError, apsw.Error) as error:
             # A ValueError is how Python refuses a name that no file can have.
             raise OpenError(f"opening database at {path}: {error}") from error
@@ -193,14 +198,16 @@ class SQLiteStore:
                 self._idle_readers.append(connection)
 
     @contextmanager
-    def writing(self, operation: str, wait: float = BUSY_DEADLINE_SECS) -> Iterator[Writer]:
+    def writing(
+        self, operation: str, wait: float = BUSY_DEADLINE_SECS, log_level: int = logging.ERROR
+    ) -> Iterator[Writer]:
         """A write transaction for ``operation``, waiting up to ``wait`` seconds for other processes to end theirs.
 
         Raises:
-            StorageError: The database failed or stayed locked; the detail is in the log.
+            StorageError: The database failed or stayed locked; the detail is in the log, at ``log_level``.
         """
         self._check_open()
-        with _faults(operation):
+        with _faults(operation, log_level):
             if not self._write_lock.acquire(timeout=wait):
                 raise apsw.BusyError("another thread of this process is still writing")
             try:
@@ -227,11 +234,11 @@ class SQLiteStore:
 
 
 @contextmanager
-def _faults(operation: str) -> Iterator[None]:
+def _faults(operation: str, log_level: int = logging.ERROR) -> Iterator[None]:
     try:
         yield
     except (apsw.Error, memories.CorruptRow, UnicodeDecodeError) as error:
-        log.error("%s failed: %s: %s", operation, type(error).__name__, error)
+        log.log(log_level, "%s failed: %s: %s", operation, type(error).__name__, error)
         raise StorageError(operation) from error
 
 
