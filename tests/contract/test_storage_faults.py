@@ -66,6 +66,16 @@ def test_a_row_whose_column_holds_another_kind_of_value_is_a_storage_fault(door:
     )
 
 
+def test_a_link_of_an_unknown_kind_is_a_storage_fault_of_expansion_only(door: Door) -> None:
+    one, other = (door.store(content=content, type="TODO") for content in ("needle", "thread"))
+    door.link(from_id=one, to_id=other, kind="supersedes")
+    database.execute(door.path, "UPDATE memory_links SET kind = 'blocks'")
+    with pytest.raises(DoorError) as caught:
+        door.list(limit=5, expand_links=True)
+    assert caught.value.kind == "storage"
+    assert len(door.list(limit=5)) == 2
+
+
 def test_a_server_lives_on_after_storage_faults(mcp: McpDoor) -> None:
     mcp.store(content="x", type="TODO")
     database.execute(mcp.path, "ALTER TABLE memories RENAME TO elsewhere")

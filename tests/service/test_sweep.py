@@ -247,3 +247,19 @@ def test_a_stopped_sweeper_begins_no_further_sweep() -> None:
     may_end.set()
     eventually(lambda: not any(thread.name == "sweeper" for thread in threading.enumerate()))
     assert swept == [1]
+
+
+def test_the_sweeper_goes_on_after_whatever_a_sweep_meets() -> None:
+    turns: list[int] = []
+
+    def sweep() -> None:
+        turns.append(len(turns))
+        if len(turns) == 1:
+            raise StorageError("sweep")
+        if len(turns) == 2:
+            raise ZeroDivisionError
+
+    sweeper = Sweeper(sweep, 0.001)
+    sweeper.start()
+    eventually(lambda: len(turns) >= 3)
+    sweeper.stop()

@@ -184,7 +184,7 @@ class SQLiteStore:
         """
         self._check_open()
         with _faults(operation), self._reader_slots:
-            connection = self._idle_readers.pop() if self._idle_readers else connect(self.path)
+            connection = self._idle_reader() or connect(self.path)
             try:
                 with transaction(connection, write=False):
                     yield Reader(connection)
@@ -225,6 +225,12 @@ class SQLiteStore:
             while self._idle_readers:
                 self._idle_readers.pop().close()
             self._writer.close()
+
+    def _idle_reader(self) -> apsw.Connection | None:
+        try:
+            return self._idle_readers.pop()
+        except IndexError:
+            return None
 
     def _check_open(self) -> None:
         if self._closed:
