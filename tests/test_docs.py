@@ -247,8 +247,10 @@ def _shell(command: str, home: Path) -> tuple[int, str]:
     # A reader's block has no such line: Ollama is where it is by default.
     output = re.sub(r',?\n *"?AGENT_MEMORY_OLLAMA_URL"?[:=] *"[^"]*"', "", done.stdout)
     output = re.sub(r'\nAGENT_MEMORY_OLLAMA_URL = "[^"]*"', "", output)
+    # Which command of a page is the first to create the file says nothing about that command.
+    output = re.sub(r"^created /.*\n", "", output, flags=re.MULTILINE)
     output = output.replace(NOBODY, OLLAMA)
-    output = output.replace(str(programs), f"{HOME}/agent-memory/.venv/bin").replace(str(home), HOME)
+    output = output.replace(str(programs), f"{HOME}/.agent-memory/bin").replace(str(home), HOME)
     output = re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC", NOON_TEXT, output)
     output = re.sub(r'("(?:created_at|last_accessed)": )\d{10}', rf"\g<1>{NOON}", output)
     output = re.sub(r'("decay_score": )0\.9999\d*', r"\g<1>1.0", output)  # a second may pass

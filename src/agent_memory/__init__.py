@@ -43,14 +43,19 @@ from agent_memory.errors import (
 
 if TYPE_CHECKING:
     from agent_memory.domain.embedding import Embedder
+    from agent_memory.domain.links import Edge
+    from agent_memory.domain.statistics import Statistics
+    from agent_memory.service.lifecycle import SweepReport
     from agent_memory.service.memory import AgentMemory
-from agent_memory.service.ports import Clock
+    from agent_memory.service.ports import Clock
 
 __all__ = [
     "UNSET",
     "AgentMemory",
     "AgentMemoryError",
     "Closed",
+    "Edge",
+    "Embedder",
     "EmbedderUnreachable",
     "EmbeddingError",
     "EmbeddingRejected",
@@ -68,7 +73,9 @@ __all__ = [
     "Related",
     "SchemaTooNew",
     "SearchAnswer",
+    "Statistics",
     "StorageError",
+    "SweepReport",
     "UnlinkResult",
     "UpdateResult",
     "__version__",
@@ -76,13 +83,26 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> object:
-    # A server that only wants the version should not pay for the service.
-    if name == "AgentMemory":
-        from agent_memory.service.memory import AgentMemory
+_LATER = {
+    "AgentMemory": "service.memory",
+    "Edge": "domain.links",
+    "Embedder": "domain.embedding",
+    "Statistics": "domain.statistics",
+    "SweepReport": "service.lifecycle",
+}
 
-        return AgentMemory
+
+def __getattr__(name: str) -> object:
+    # A command that only wants the version should not pay for the service.
+    if name in _LATER:
+        from importlib import import_module
+
+        return getattr(import_module(f"{__name__}.{_LATER[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def _as_argument(name: str) -> str:
+    return "path" if name == "db" else name
 
 
 def open(
@@ -107,5 +127,5 @@ def open(
     from agent_memory import app
     from agent_memory.config import Settings
 
-    settings = Settings.resolve(db=path, ollama_url=ollama_url, strict_query=strict_query)
+    settings = Settings.resolve(db=path, ollama_url=ollama_url, strict_query=strict_query, spelled=_as_argument)
     return app.open_memory(settings, clock=clock or app.system_clock, embedder=embedder)

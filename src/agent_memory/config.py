@@ -6,7 +6,7 @@ The only file that reads the environment.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, cast
 from urllib.parse import urlsplit
@@ -30,6 +30,10 @@ ENVIRONMENT: Final = {
 }
 
 
+def _as_flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
 class Settings(NamedTuple):
     """What a process works with. ``db`` is absolute; ``sweep_secs`` is in seconds."""
 
@@ -50,9 +54,12 @@ class Settings(NamedTuple):
         strict_query: bool | None = None,
         journal: str | None = None,
         log_level: str | None = None,
+        spelled: Callable[[str], str] = _as_flag,
         environ: Mapping[str, str] | None = None,
     ) -> Settings:
         """The settings of this process; an argument that is given is a flag. An empty variable counts as unset.
+
+        ``spelled`` says how an error names an argument.
 
         Raises:
             InvalidSetting: A value breaks its rule; the message names where it came from.
@@ -61,7 +68,7 @@ class Settings(NamedTuple):
 
         def setting(name: str, flag: object) -> tuple[str, str]:
             if flag is not None:
-                option = f"--{name.replace('_', '-')}"
+                option = spelled(name)
                 if flag == "":
                     raise InvalidSetting(f"{option} must not be empty")
                 return option, str(flag)
@@ -101,6 +108,8 @@ def default_db() -> Path:
 def _path(name: str, value: str) -> Path:
     if not value:
         return default_db()
+    if value == ":memory:":
+        raise InvalidSetting(f"{name} must name a file, which all programs share (got {value!r})")
     try:
         path = Path(value).expanduser()
     except RuntimeError as error:

@@ -6,6 +6,7 @@ one is.
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -59,10 +60,18 @@ def examine(settings: Settings) -> list[Finding]:
     if settings.db.exists():
         findings += checkup.examine(settings.db, _PIN)
     else:
-        findings = [
-            Finding("file", "ok", f"{settings.db} does not exist yet", "it is created when a memory is first used")
-        ]
+        findings = [_missing(settings.db)]
     return [*findings, _vector_module(), _embedder(settings)]
+
+
+def _missing(path: Path) -> Finding:
+    existing = next(parent for parent in path.parents if parent.exists())
+    if not os.access(existing, os.W_OK | os.X_OK):
+        return Finding(
+            "file", "problem", f"{path} does not exist yet, and you cannot write to {existing} to create it",
+            "make that directory writable for you, or name another file with --db",
+        )  # fmt: skip
+    return Finding("file", "ok", f"{path} does not exist yet", "it is created when a memory is first used")
 
 
 def repair(settings: Settings) -> list[str]:

@@ -13,7 +13,8 @@
     │                                is in the log
     ├── OpenError                    exit 1: the database cannot be opened, so nothing starts
     │   └── SchemaTooNew
-    ├── Closed                       JSON-RPC -32603, HTTP 500, exit 1: the memory was closed, or this is a forked child
+    ├── Closed                       JSON-RPC -32603, HTTP 500, exit 1: the memory was closed, its file was moved away,
+    │                                or this is a forked child
     └── EmbeddingError               never leaves the service: stores and searches degrade instead
         ├── EmbedderUnreachable      nobody answers: counted by the circuit breaker
         └── EmbeddingRejected        an answer that is an error or not the documented embedding
@@ -100,7 +101,7 @@ class SchemaTooNew(OpenError):
 
 
 class Closed(AgentMemoryError):
-    """The memory is closed, or was opened in the parent of this forked process."""
+    """The memory is closed, its file was moved away, or it was opened in the parent of this forked process."""
 
 
 class EmbeddingError(AgentMemoryError):

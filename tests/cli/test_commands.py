@@ -92,7 +92,7 @@ def test_what_is_not_found_is_exit_code_1_and_said(run: Run, arguments: list[str
     [
         (["store", "x", "--type", "decision"], "invalid memory type 'decision' (expected one of DECISION, "),
         (["store", "  ", "--type", "TODO"], "invalid argument: content must be a non-empty string (got '  ')"),
-        (["store", "x"], "Missing option '--type'"),
+        (["store", "x"], "Missing option '--type'. Choose from DECISION, PATTERN"),
         (["store", "x", "--type", "TODO", "--ttl-secs", "0"], "ttl_secs must be between 1 and 3155760000 (got 0)"),
         (["search", "x", "--limit", "0"], "invalid argument: limit must be between 1 and 200 (got 0)"),
         (["list", "--limit", "x"], "'x' is not a valid integer"),
@@ -103,6 +103,8 @@ def test_what_is_not_found_is_exit_code_1_and_said(run: Run, arguments: list[str
         (["link", "1", "2", "blocks"], "kind must be one of relates_to, supersedes, caused_by (got 'blocks')"),
         (["forget", str(2**70)], "invalid argument: id must be a 64-bit integer"),
         (["recall"], "No such command 'recall'"),
+        (["serach", "x"], "Did you mean 'search'?"),
+        (["list", "--db", ":memory:"], "--db must name a file"),
         (["config", "notepad"], "'notepad' is not one of"),
         (["doctor", "--stress", "5"], "--stress must be PxN"),
         (["--ollama-url", "ftp://x", "list"], "--ollama-url must be an http or https URL"),
@@ -136,6 +138,11 @@ def test_shared_options_count_before_and_after_the_command(run: Run, tmp_path: P
     run("store", "after", "--type", "TODO", "--db", str(other))
 
     assert [memory["content"] for memory in value(run("list", "--json", "--db", str(other)))] == ["after", "before"]
+
+
+def test_a_new_file_is_announced_once(run: Run, db: Path) -> None:
+    assert run("list").stderr == f"created {db}\n"
+    assert run("list").stderr == ""
 
 
 def test_a_relative_or_home_path_is_resolved(run: Run, tmp_path: Path) -> None:
@@ -173,12 +180,14 @@ def test_a_reader_that_stops_reading_ends_the_output_quietly(db: Path, run: Run)
 
 
 def test_a_client_block_carries_the_settings_that_a_client_would_not_know(run: Run, db: Path) -> None:
-    block = json.loads(run("config", "cursor", "--ollama-url", "http://gpu:1", "--strict-query").stdout)
+    options = ("--ollama-url", "http://gpu:1", "--strict-query")
+    block = json.loads(run("config", "cursor", *options, AGENT_MEMORY_JOURNAL="delete").stdout)
 
     assert block["mcpServers"]["agent-memory"]["env"] == {
         "AGENT_MEMORY_DB": str(db),
         "AGENT_MEMORY_OLLAMA_URL": "http://gpu:1",
-        "AGENT_MEMORY_STRICT_QUERY": "1",
+        "AGENT_MEMORY_STRICT_QUERY": "True",
+        "AGENT_MEMORY_JOURNAL": "delete",
     }
 
 
@@ -221,6 +230,29 @@ def test_a_terminal_sees_a_table_that_fits(db: Path, run: Run) -> None:
     assert header.split() == ["id", "type", "decay", "created", "scope", "tags", "content"]
     assert "DECISION" in shown
     assert max(len(line) for line in shown.splitlines()) <= 100
+
+
+@pytest.mark.parametrize("columns", [50, 80, 120])
+def test_the_id_and_some_of_the_text_are_shown_however_narrow_the_terminal(db: Path, run: Run, columns: int) -> None:
+    tags = ("--tag", "performance", "--tag", "accessibility", "--tag", "2026-q1")
+    run("store", "Measure first.", "--type", "ARCHITECTURE", "--scope", "/home/you/projects/customer/frontend", *tags)
+
+    (row,) = (line for line in on_terminal("list", db=db, columns=columns).splitlines() if "ARCHITECTURE" in line)
+
+    assert row.split()[:3] == ["1", "ARCHITECTURE", "1.00"]
+    assert "Measure" in row
+    assert len(row) <= columns
+
+
+def test_control_characters_of_a_memory_do_not_reach_a_terminal_but_do_reach_a_pipe(db: Path, run: Run) -> None:
+    hostile = "x\x1b]0;title\x07\x1b[31mred\ry\x9b"
+    run("store", "-", "--type", "TODO", "--tag", "\x1b[1m", input=hostile)
+
+    for command in (["list"], ["show", "1"], ["search", "red"]):
+        shown = on_terminal(*command, db=db).replace("\r\n", "\n")
+        assert not {"\x1b", "\x07", "\r", "\x9b"} & set(shown)
+    assert "x\\x1b]0;title\\x07\\x1b[31mred\\x0dy\\x9b" in on_terminal("show", "1", db=db)
+    assert run("show", "1").stdout.endswith(hostile + "\n")
 
 
 def test_markup_in_a_memory_is_shown_as_it_is(db: Path, run: Run) -> None:

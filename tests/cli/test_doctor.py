@@ -148,6 +148,32 @@ def test_fix_on_a_newer_schema_is_refused_and_changes_nothing(run: Run, filled: 
     assert filled.read_bytes() == before
 
 
+@pytest.mark.parametrize(
+    "made", ["CREATE TABLE foo(x); CREATE TABLE memories(a)", "CREATE TABLE foo(x); PRAGMA user_version = 2"]
+)
+def test_the_database_of_another_program_is_a_problem_and_left_as_it_is(run: Run, db: Path, made: str) -> None:
+    db.touch()
+    database.execute(db, made)
+    before = db.read_bytes()
+
+    found = findings(run)
+
+    assert found["schema"]["message"] == "a SQLite database, but not an agent-memory one"
+    assert db.read_bytes() == before
+
+
+def test_a_log_removed_under_an_open_memory_is_not_called_damage(run: Run, filled: Path) -> None:
+    with agent_memory.open(filled, ollama_url=NOBODY) as memory:
+        memory.store("in the log", "TODO")
+        filled.with_name("memory.db-wal").unlink()
+        found = findings(run)
+        assert found["integrity"]["status"] != "problem" or "fit together" in found["integrity"]["message"]
+        assert "it is damaged" not in str(found)
+        assert run("list").returncode in (0, 1)
+    assert {finding["status"] for finding in findings(run).values()} <= {"ok", "warning"}
+    assert database.count(filled) == 7
+
+
 def test_fix_on_a_missing_file_fails(run: Run) -> None:
     done = run("doctor", "--fix")
 

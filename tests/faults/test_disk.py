@@ -93,6 +93,25 @@ def test_a_storage_fault_shows_only_the_generic_sentence(door: Door, operation: 
     assert fault.value.message == STORAGE_FAULT.format(operation)
 
 
+@pytest.mark.parametrize("fate", ["moved", "removed", "replaced"])
+def test_nothing_is_acknowledged_once_the_file_is_gone(db: Path, fate: str) -> None:
+    with McpDoor(db).server as server:
+        server.initialize()
+        call(server, "memory_store", content="one", type="TODO")
+        if fate == "removed":
+            db.unlink()
+        else:
+            db.rename(db.with_name("elsewhere.db"))
+        if fate == "replaced":
+            db.write_bytes(b"")
+        for tool, arguments in (("memory_store", {"content": "two", "type": "TODO"}), ("memory_list", {})):
+            error = call(server, tool, **arguments)["error"]
+            assert error["code"] == -32603
+            assert error["message"] == (
+                f"the file {db} was moved, replaced or removed while it was open; restart this program"
+            )
+
+
 def test_a_file_damaged_under_a_running_server_gives_errors_and_doctor_names_the_backup(
     db: Path, tmp_path: Path
 ) -> None:

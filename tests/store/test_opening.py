@@ -205,7 +205,7 @@ def test_any_file_name_will_do(tmp_path: Path, name: str) -> None:
 
 
 def test_a_directory_is_no_database(tmp_path: Path) -> None:
-    with pytest.raises(InvalidSetting, match="--db must name a file"):
+    with pytest.raises(InvalidSetting, match="path must name a file"):
         open_and_close(tmp_path)
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agent_memory.config import DEFAULT_OLLAMA_URL, ENVIRONMENT, Settings
+from agent_memory.config import ENVIRONMENT, Settings
 
 SERVER_NAME = "agent-memory"
 
@@ -30,10 +30,10 @@ class Launch:
         on_path = shutil.which(SERVER_NAME)
         # A client starts the server without the environment and flags of this command.
         env = {ENVIRONMENT["db"]: str(settings.db)}
-        if settings.ollama_url != DEFAULT_OLLAMA_URL:
-            env[ENVIRONMENT["ollama_url"]] = settings.ollama_url
-        if settings.strict_query:
-            env[ENVIRONMENT["strict_query"]] = "1"
+        usual = Settings(settings.db)
+        for name in ("ollama_url", "sweep_secs", "strict_query", "journal"):
+            if getattr(settings, name) != getattr(usual, name):
+                env[ENVIRONMENT[name]] = str(getattr(settings, name))
         if script.stem == SERVER_NAME and script.exists():
             return cls(str(script), ("serve",), env)
         if on_path is not None:

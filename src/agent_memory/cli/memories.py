@@ -15,12 +15,20 @@ from agent_memory.domain.memory import UNSET, MemoryType
 from agent_memory.errors import InvalidArgument
 
 
-def _complete_type(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG001
-    return [CompletionItem(kind.value) for kind in MemoryType if kind.startswith(incomplete.upper())]
+class _TypeName(click.ParamType[str]):
+    """A memory type, passed on as it is: the rule and its message are the service's."""
+
+    name = "type"
+
+    def get_missing_message(self, param: click.Parameter, ctx: click.Context | None) -> str:  # noqa: ARG002
+        return f"Choose from {_TYPES}."
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002
+        return [CompletionItem(kind.value) for kind in MemoryType if kind.startswith(incomplete.upper())]
 
 
 _TYPES = ", ".join(MemoryType)
-_type_filter = click.option("--type", metavar="TYPE", shell_complete=_complete_type, help=f"One of {_TYPES}.")
+_type_filter = click.option("--type", type=_TypeName(), metavar="TYPE", help=f"One of {_TYPES}.")
 _tag_filter = click.option("--tag", metavar="TAG", help="Exactly this tag, case-sensitive.")
 _scope_filter = click.option("--scope", metavar="SCOPE", help="Exactly this scope.")
 _expand = click.option("--expand-links", is_flag=True, help="Show the linked memories of each result.")
@@ -30,7 +38,7 @@ _expand = click.option("--expand-links", is_flag=True, help="Show the linked mem
     epilog='Example: agent-memory store "We ship as one wheel." --type DECISION --tag packaging --scope website'
 )
 @click.argument("content")
-@click.option("--type", metavar="TYPE", required=True, shell_complete=_complete_type, help=f"One of {_TYPES}.")
+@click.option("--type", type=_TypeName(), metavar="TYPE", required=True, help=f"One of {_TYPES}.")
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="A tag; repeat for more.")
 @click.option("--source", metavar="TEXT", help="Where it comes from.")
 @click.option("--scope", metavar="SCOPE", help="Project or area; global if omitted.")

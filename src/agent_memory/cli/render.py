@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+import unicodedata
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
 import click
 
 from agent_memory.domain.memory import Memory
+
+_WIDE: Final = 100
+_MEDIUM: Final = 70
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
@@ -21,53 +25,78 @@ def print_json(value: object) -> None:
     click.echo(json.dumps(value, ensure_ascii=ascii_only))
 
 
+def echo(text: str = "") -> None:
+    """Print text that may come from outside: into a pipe as it is, on a terminal without its control characters."""
+    click.echo(printable(text) if sys.stdout.isatty() else text, color=True)
+
+
+def printable(text: str) -> str:
+    """``text`` with its control characters, except line breaks and tabs, as escapes: they could steer a terminal."""
+    return "".join(
+        f"\\x{ord(character):02x}" if unicodedata.category(character) == "Cc" and character not in "\n\t" else character
+        for character in text
+    )
+
+
 def print_memories(memories: Sequence[Memory]) -> None:
     """One row per memory, its text cut to the width of the terminal; into a pipe one line each, uncut."""
     if sys.stdout.isatty():
-        header = ("id", "type", "decay", "created", "scope", "tags", "content")
-        print_table(header, [row for memory in memories for row in _rows(memory)])
+        _print_table(memories)
         return
     for m in memories:
         columns = (str(m.id), m.type.value, f"{m.decay_score:.2f}", m.scope or "-", ",".join(m.tags) or "-", m.content)
         # Line breaks and tabs would break the columns of the reader.
-        click.echo("\t".join(map(_one_line, columns)))
+        echo("\t".join(map(_one_line, columns)))
         for neighbour in m.related or ():
-            click.echo(f"\t{neighbour.kind} {neighbour.id}\t{_one_line(neighbour.snippet)}")
+            echo(f"\t{neighbour.kind} {neighbour.id}\t{_one_line(neighbour.snippet)}")
 
 
-def _rows(m: Memory) -> Iterator[tuple[str, ...]]:
-    decay = f"{m.decay_score:.2f}"
-    yield str(m.id), m.type.value, decay, day(m.created_at), m.scope or "", ", ".join(m.tags), m.content
-    for neighbour in m.related or ():
-        yield "", "", "", "", "", "", f"{neighbour.kind} {neighbour.id}: {neighbour.snippet}"
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
-
-
-def print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """A table as wide as the terminal; the last column gives way."""
+def _print_table(memories: Sequence[Memory]) -> None:
     # Drawing is the only thing that needs rich.
     from rich import box
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
+    console = Console()
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, expand=True)
-    for column in header[:-1]:
-        table.add_column(column, no_wrap=True, overflow="ellipsis")
-    table.add_column(header[-1], overflow="ellipsis", no_wrap=True, ratio=1)
-    for row in rows:
-        table.add_row(*(Text(_one_line(cell)) for cell in row))
-    Console().print(table)
+    # The id is what every other command asks for: the columns before the text never give way.
+    for name in ("id", "type", "decay", *(("created",) if console.width >= _WIDE else ())):
+        table.add_column(name, no_wrap=True, min_width=max([len(name), *(len(_cell(m, name)) for m in memories)]))
+    for name in ("scope", "tags") if console.width >= _MEDIUM else ():
+        table.add_column(name, no_wrap=True, overflow="ellipsis", max_width=24 if console.width >= _WIDE else 14)
+    table.add_column("content", no_wrap=True, overflow="ellipsis", ratio=1, min_width=16)
+    names = [str(column.header) for column in table.columns]
+    for m in memories:
+        table.add_row(*(Text(_cell(m, name)) for name in names))
+        for neighbour in m.related or ():
+            link = f"{neighbour.kind} {neighbour.id}: {neighbour.snippet}"
+            table.add_row(*([""] * (len(names) - 1)), Text(printable(_one_line(link))))
+    console.print(table)
+
+
+def _cell(m: Memory, name: str) -> str:
+    cells = {
+        "id": str(m.id),
+        "type": m.type.value,
+        "decay": f"{m.decay_score:.2f}",
+        "created": day(m.created_at),
+        "scope": m.scope or "",
+        "tags": ", ".join(m.tags),
+        "content": m.content,
+    }
+    return printable(_one_line(cells[name]))
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
 
 
 def print_pairs(pairs: Sequence[tuple[str, str]]) -> None:
     """One ``name  value`` line each, the values aligned."""
     width = max((len(name) for name, _ in pairs), default=0)
     for name, value in pairs:
-        click.echo(f"{name:<{width}}  {value}")
+        echo(f"{name:<{width}}  {value}")
 
 
 def print_memory(memory: Memory) -> None:
@@ -87,8 +116,8 @@ def print_memory(memory: Memory) -> None:
     ]
     pairs += [(f"{n.kind} {n.id}", n.snippet) for n in memory.related or ()]
     print_pairs(pairs)
-    click.echo()
-    click.echo(memory.content)
+    echo()
+    echo(memory.content)
 
 
 def day(seconds: int) -> str:

@@ -35,6 +35,7 @@ def shared_options(function: Command) -> Command:
         (
             click.option(
                 "--db",
+                type=click.Path(),
                 metavar="PATH",
                 help=f"Database file [env {ENVIRONMENT['db']}; default: in the user's data directory].",
             ),
@@ -60,6 +61,21 @@ class Lazy(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         """The names, in the order of the help page."""
         return list(_COMMANDS)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that ``args`` name; the error for an unknown one names the nearest."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            # Only who mistypes needs it.
+            import difflib
+
+            near = difflib.get_close_matches(args[0], _COMMANDS, n=1)
+            if not near:
+                raise
+            raise click.UsageError(f"{error.message} Did you mean {near[0]!r}?", ctx) from None
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         """The command of that name."""
@@ -121,5 +137,10 @@ def settings(**more: Any) -> Settings:
 @contextmanager
 def opened() -> Iterator[AgentMemory]:
     """The memory that the running command works on."""
-    with app.open_memory(settings()) as memory:
+    resolved = settings()
+    is_new = not resolved.db.exists()
+    with app.open_memory(resolved) as memory:
+        if is_new:
+            # Whoever mistyped a path should see it.
+            click.echo(f"created {resolved.db}", err=True)
         yield memory

@@ -13,6 +13,8 @@ import click
 from agent_memory import doctor as examiner
 from agent_memory.cli import render
 from agent_memory.cli.root import opened, settings, shared_options
+from agent_memory.config import ENVIRONMENT
+from agent_memory.errors import EmbedderUnreachable, EmbeddingRejected
 
 _SIGNS = {"ok": "ok", "warning": "warn", "problem": "FAIL"}
 
@@ -57,8 +59,15 @@ def embed() -> int:
         if not pending:
             click.echo("nothing is pending")
             return 0
-        with _progress("embedding", pending) as advance:
-            written = memory.embed_pending(advance)
+        try:
+            with _progress("embedding", pending) as advance:
+                written = memory.embed_pending(advance)
+        except EmbedderUnreachable as error:
+            raise EmbedderUnreachable(
+                f"{error} — start Ollama, or set {ENVIRONMENT['ollama_url']} to where it is"
+            ) from error
+        except EmbeddingRejected as error:
+            raise EmbeddingRejected(f"{error} — if the model is missing, run `ollama pull nomic-embed-text`") from error
         left = memory.count_pending()
     click.echo(f"embedded: {written}, still pending: {left}")
     return 0 if left == 0 else 1

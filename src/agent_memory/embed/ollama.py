@@ -126,14 +126,18 @@ def _read(response: HTTPResponse, connected: socket.socket, deadline: float) -> 
     """The whole body, however slowly it drips, or a time-out at ``deadline``."""
     parts: list[bytes] = []
     size = 0
-    while part := response.read1(_CHUNK):
+    # A response closes itself, and maybe its socket, with the last byte that it announced.
+    while not response.isclosed():
+        connected.settimeout(max(deadline - time.monotonic(), 0.001))
+        part = response.read1(_CHUNK)
+        if not part:
+            break
         size += len(part)
         if size > _LARGEST_ANSWER:
             raise OSError(f"an answer of more than {_LARGEST_ANSWER} bytes")
         if time.monotonic() > deadline:
             raise TimeoutError("timed out")
         parts.append(part)
-        connected.settimeout(max(deadline - time.monotonic(), 0.001))
     return b"".join(parts)
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+import shlex
+from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
@@ -11,9 +14,9 @@ import apsw
 
 from agent_memory.domain.links import LinkKind
 from agent_memory.domain.memory import MemoryType
-from agent_memory.errors import OpenError
+from agent_memory.errors import OpenError, SchemaTooNew
 from agent_memory.store import backup, schema, vectors
-from agent_memory.store.connection import connect, has_vectors, retry_while_locked, transaction, triggers_off
+from agent_memory.store.connection import LOG_GONE, connect, has_vectors, retry_while_locked, transaction, triggers_off
 from agent_memory.store.filesystem import remote_file_system
 
 _LARGE_WAL_BYTES: Final = 64 * 1024 * 1024
@@ -42,15 +45,10 @@ def examine(path: Path, pin: tuple[str, int]) -> list[Finding]:
     """
     found = [_permissions(path), _file_system(path)]
     try:
-        connection = connect(path, read_only=True)
+        with closing(connect(path, read_only=True)) as connection:
+            return [*found, *_examine_open(connection, path, pin)]
     except apsw.Error as error:
-        return [*found, _damaged(path, f"it cannot be opened: {error}")]
-    try:
-        return [*found, *_examine_open(connection, path, pin)]
-    except apsw.Error as error:
-        return [*found, _damaged(path, str(error))]
-    finally:
-        connection.close()
+        return [*found, _unusable(path, error)]
 
 
 def repair(path: Path) -> list[str]:
@@ -100,18 +98,22 @@ _STALE_VECTOR: Final = f"m.embedding_status = 0 AND {_HAS_VECTOR}"
 
 def _examine_open(connection: apsw.Connection, path: Path, pin: tuple[str, int]) -> Iterator[Finding]:
     problems = [row[0] for row in connection.execute("PRAGMA integrity_check(5)")]
+    if any(f"error code={apsw.SQLITE_IOERR_SHORT_READ}" in problem for problem in problems):
+        yield _log_gone("; ".join(problems))
+        return
     if problems != ["ok"]:
         yield _damaged(path, "; ".join(problems))
         return
     yield Finding("integrity", "ok", "SQLite's integrity check passed")
-    version = schema.version(connection)
-    if version > schema.LATEST:
-        yield Finding(
-            "schema",
-            "problem",
-            f"the file has schema version {version}, this program supports up to {schema.LATEST}",
-            "upgrade agent-memory",
-        )
+    try:
+        version = schema.check_ours(connection, path)
+    except SchemaTooNew as error:
+        message = f"the file has schema version {error.found}, this program supports up to {error.supported}"
+        yield Finding("schema", "problem", message, "upgrade agent-memory")
+        return
+    except OpenError:
+        message = "a SQLite database, but not an agent-memory one"
+        yield Finding("schema", "problem", message, "point --db at a different file")
         return
     if version < schema.LATEST:
         yield Finding(
@@ -240,12 +242,29 @@ def _log(path: Path) -> Finding:
 
 
 def _permissions(path: Path) -> Finding:
+    files = [found for ending in ("", "-wal", "-shm") if (found := path.with_name(path.name + ending)).exists()]
+    closed = [str(found) for found in files if not os.access(found, os.R_OK | os.W_OK)]
+    if closed:
+        return Finding(
+            "permissions", "problem", f"you cannot read and write {', '.join(closed)}", f"run `{_chmod(closed)}`"
+        )
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        return Finding(
+            "permissions",
+            "problem",
+            f"you cannot write to the directory {path.parent}",
+            "make it writable for you: SQLite keeps its log beside the file",
+        )
     mode = path.stat().st_mode & 0o777
     if mode & 0o077:
         return Finding(
-            "permissions", "warning", f"other users may read the file (mode {mode:04o})", f"run `chmod 600 '{path}'`"
+            "permissions", "warning", f"other users may read the file (mode {mode:04o})", f"run `{_chmod([str(path)])}`"
         )
     return Finding("permissions", "ok", f"mode {mode:04o}")
+
+
+def _chmod(files: Sequence[str]) -> str:
+    return f"chmod 600 {' '.join(map(shlex.quote, files))}"
 
 
 def _file_system(path: Path) -> Finding:
@@ -257,6 +276,28 @@ def _file_system(path: Path) -> Finding:
         "warning",
         f"a {remote} file system, where a write-ahead log is not safe: the rollback journal is used instead",
         "move the file to a local disk, or set AGENT_MEMORY_JOURNAL=wal if only one machine uses it",
+    )
+
+
+def _unusable(path: Path, error: apsw.Error) -> Finding:
+    if isinstance(error, apsw.IOError):
+        return _log_gone(str(error))
+    if isinstance(error, (apsw.ReadOnlyError, apsw.CantOpenError, apsw.PermissionsError)):
+        return Finding(
+            "access",
+            "problem",
+            f"the file or its directory cannot be read and written: {error}",
+            "make both readable and writable for you; nothing says that the memories are damaged",
+        )
+    return _damaged(path, str(error))
+
+
+def _log_gone(what: str) -> Finding:
+    return Finding(
+        "integrity",
+        "problem",
+        f"the file and its log do not fit together: {what}",
+        f"{LOG_GONE}; restore a backup only if it still fails",
     )
 
 

@@ -18,6 +18,10 @@ import apsw
 
 BUSY_DEADLINE_SECS: Final = 30.0
 _LONGEST_PAUSE_SECS: Final = 0.02
+LOG_GONE: Final = (
+    "the log beside the file (-wal, -shm) may have been removed or replaced while a program has it open: end all "
+    "clients and servers normally, without killing them, then run `agent-memory doctor`"
+)
 _LOCK_ERRORS: Final = (apsw.BusyError, apsw.LockedError)
 
 T = TypeVar("T")

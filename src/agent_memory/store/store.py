@@ -18,7 +18,14 @@ from agent_memory.domain.statistics import Statistics
 from agent_memory.errors import Closed, OpenError, StorageError
 from agent_memory.files import create_private, make_private_directory
 from agent_memory.store import fulltext, links, memories, schema, statistics, vectors
-from agent_memory.store.connection import BUSY_DEADLINE_SECS, connect, has_vectors, retry_while_locked, transaction
+from agent_memory.store.connection import (
+    BUSY_DEADLINE_SECS,
+    LOG_GONE,
+    connect,
+    has_vectors,
+    retry_while_locked,
+    transaction,
+)
 from agent_memory.store.filesystem import remote_file_system
 
 log = logging.getLogger(__name__)
@@ -165,7 +172,7 @@ class SQLiteStore:
         try:
             _create(path)
             self._writer = _open(path, journal)
-        except apsw.CantOpenError as error:
+        except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError) as error:
             raise OpenError(
                 f"opening database at {path}: {error} — the file and its directory must be readable and writable, "
                 "since SQLite keeps its log beside the file"
@@ -174,6 +181,7 @@ class SQLiteStore:
             # A ValueError is how Python refuses a name that no file can have.
             raise OpenError(f"opening database at {path}: {error}") from error
         self.has_vectors = has_vectors(self._writer)
+        self._identity = _identity(path)
 
     @contextmanager
     def reading(self, operation: str) -> Iterator[Reader]:
@@ -237,6 +245,9 @@ class SQLiteStore:
             raise Closed(f"the memory at {self.path} is closed")
         if os.getpid() != self._process:
             raise Closed(f"the memory at {self.path} was opened before this process was forked; open it again here")
+        if _identity(self.path) != self._identity:
+            # What is written to a file that has no name any more is lost with the last program that has it open.
+            raise Closed(f"the file {self.path} was moved, replaced or removed while it was open; restart this program")
 
 
 @contextmanager
@@ -246,6 +257,15 @@ def _faults(operation: str, log_level: int = logging.ERROR) -> Iterator[None]:
     except (apsw.Error, memories.CorruptRow, UnicodeDecodeError) as error:
         log.log(log_level, "%s failed: %s: %s", operation, type(error).__name__, error)
         raise StorageError(operation) from error
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """What tells the file of that name from any other, or ``None`` when there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _create(path: Path) -> None:
@@ -289,6 +309,8 @@ def _smoke_test(connection: apsw.Connection, path: Path) -> None:
     for table in tables:
         try:
             connection.execute(f"SELECT 1 FROM {table} LIMIT 1").get  # noqa: B018
+        except apsw.IOError as error:
+            raise OpenError(f"opening database at {path}: {error}; {LOG_GONE}") from error
         except apsw.Error as error:
             raise OpenError(
                 f"opening database at {path}: {table} is unusable ({error}) — run `agent-memory doctor` on it"
