@@ -45,7 +45,8 @@ def examine(path: Path, pin: tuple[str, int]) -> list[Finding]:
     """
     found = [_permissions(path), _file_system(path)]
     try:
-        with closing(connect(path, read_only=True)) as connection:
+        # All from one moment, since servers may be writing.
+        with closing(connect(path, read_only=True)) as connection, transaction(connection, write=False):
             return [*found, *_examine_open(connection, path, pin)]
     except apsw.Error as error:
         return [*found, _unusable(path, error)]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Final
 
@@ -139,10 +140,12 @@ def check_ours(connection: apsw.Connection, path: Path) -> int:
         SchemaTooNew: A newer agent-memory wrote it.
         OpenError: It is some other program's database.
     """
-    found = version(connection)
+    # Both from one moment: another process may be creating the file.
+    with nullcontext() if connection.in_transaction else transaction(connection, write=False):
+        found = version(connection)
+        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     if found > LATEST:
         raise SchemaTooNew(found, LATEST)
-    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     if found < 0 or (found == 0 and tables) or (found > 0 and "memories" not in tables):
         raise OpenError(
             f"opening database at {path}: it is a SQLite database but not an agent-memory one "
