@@ -134,7 +134,7 @@ def test_the_server_goes_when_its_client_dies_behind_a_launcher_that_holds_the_p
         stderr=subprocess.DEVNULL,
     )
     server = int(eventually(lambda: pid_file.exists() and pid_file.read_text()))
-    eventually(lambda: "lifecycle sweep complete" in log.read_text())
+    eventually(lambda: log.exists() and "lifecycle sweep complete" in log.read_text())
     client.kill()
     client.wait()
 
