@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from agent_memory import EmbedderUnreachable, MemoryType
+from agent_memory.domain.embedding import Health
 from agent_memory.domain.memory import NewMemory
-from agent_memory.service.ports import Health
 from agent_memory.store.store import SQLiteStore
 
 MODEL: Final = "nomic-embed-text"

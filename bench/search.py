@@ -34,8 +34,8 @@ from harness import machine, median, percentile, progress, table
 import agent_memory
 
 if TYPE_CHECKING:
+    from agent_memory.domain.embedding import Embedder
     from agent_memory.service.memory import AgentMemory
-    from agent_memory.service.ports import Embedder
 
 _VARIETY: Final = 30
 _LEAST: Final = 5

@@ -1,0 +1,26 @@
+"""The benchmarks still run; what they measure is in bench/RESULTS.md."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+BENCH = Path(__file__).parent.parent / "bench"
+
+
+def bench(script: str, *arguments: str) -> str:
+    done = subprocess.run([sys.executable, str(BENCH / script), *arguments], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("script", ["startup.py", "calls.py", "search.py", "official_sdk_server.py"])
+def test_every_script_starts(script: str) -> None:
+    assert "usage" in bench(script, "--help")
+
+
+def test_the_search_benchmark_prints_its_table() -> None:
+    assert "| two words | hybrid |" in bench("search.py", "--sizes", "100", "--seconds", "0.01")
