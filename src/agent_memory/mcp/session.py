@@ -10,10 +10,10 @@ import json
 import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from agent_memory.domain.bounds import replace_surrogates
-from agent_memory.errors import AgentMemoryError, InvalidInput, MalformedParameters
+from agent_memory.errors import AgentMemoryError, InvalidInput, MalformedParameters, shorten
 from agent_memory.mcp.wire import NotJson, Wire
 from agent_memory.mcp.workers import Workers
 
@@ -28,6 +28,9 @@ METHOD_NOT_FOUND: Final = -32601
 INVALID_PARAMS: Final = -32602
 INTERNAL_ERROR: Final = -32603
 UNSUPPORTED_VERSION: Final = -32022
+
+Reply: TypeAlias = Callable[[object], None]
+"""Sends one reply, or with ``None`` says that there is none."""
 
 _META: Final = "io.modelcontextprotocol/"
 _LIST_TTL_MS: Final = 3_600_000
@@ -114,13 +117,13 @@ class Session:
         """Wait for running calls to be answered; False when ``seconds`` passed before."""
         return self._workers.wait(seconds)
 
-    def _reply(self, reply: dict[str, Any] | None) -> None:
+    def _reply(self, reply: object) -> None:
         if reply is None:
             return
         self._wire.send(reply)
         self.answered.set()
 
-    def _receive(self, message: Any, reply: Callable[[dict[str, Any] | None], None]) -> None:
+    def _receive(self, message: Any, reply: Reply) -> None:
         """Handle one message; ``reply`` is called exactly once, with ``None`` where nothing is to be sent."""
         if isinstance(message, NotJson):
             log.warning("a message could not be read: %s", message)
@@ -148,7 +151,7 @@ class Session:
             if key in self._running:
                 self._cancelled.add(key)
 
-    def _requested(self, message: dict[str, Any], reply: Callable[[dict[str, Any] | None], None]) -> None:
+    def _requested(self, message: dict[str, Any], reply: Reply) -> None:
         request_id, method = message["id"], message["method"]
         try:
             params = message.get("params", {})
@@ -209,7 +212,9 @@ class Session:
         name = params.get("name")
         tool = self._tools.get(name) if isinstance(name, str) else None
         if tool is None:
-            raise _Refused(INVALID_PARAMS, f"tool not found: {name!r} (expected one of {', '.join(self._tools)})")
+            raise _Refused(
+                INVALID_PARAMS, f"tool not found: {shorten(repr(name))} (expected one of {', '.join(self._tools)})"
+            )
         return tool
 
     def _call(
@@ -218,7 +223,7 @@ class Session:
         params: dict[str, Any],
         request_id: Any,
         key: str,
-        reply: Callable[[dict[str, Any] | None], None],
+        reply: Reply,
         *,
         stateless: bool,
     ) -> None:
@@ -253,20 +258,20 @@ class _Batch:
         self._messages = messages
         self._lock = threading.Lock()
         self._missing = len(messages)
-        self._replies: list[dict[str, Any]] = []
+        self._replies: list[object] = []
 
     def start(self) -> None:
         for message in self._messages:
             self._session._receive(message, self._collect)
 
-    def _collect(self, reply: dict[str, Any] | None) -> None:
+    def _collect(self, reply: object) -> None:
         with self._lock:
             self._missing -= 1
             if reply is not None:
                 self._replies.append(reply)
             complete = self._missing == 0
         if complete and self._replies:
-            self._session._reply(self._replies)  # type: ignore[arg-type]
+            self._session._reply(self._replies)
 
 
 def _stateless(params: dict[str, Any]) -> bool:
