@@ -24,7 +24,7 @@ def main() -> int:
         settings = Settings.resolve(
             db=options.get("db"), ollama_url=options.get("ollama_url"), sweep_secs=options.get("sweep_secs")
         )
-        log_to_stderr(settings.log_level)
+        log_to_stderr(settings.log_level, background=True)
         serve(settings)
     except AgentMemoryError as error:
         sys.stderr.write(f"Error: {error}\n")
@@ -32,6 +32,8 @@ def main() -> int:
     except OSError as error:
         sys.stderr.write(f"Error: {error}\n")
         return 1
+    except KeyboardInterrupt:
+        return 130
     return 0
 
 

@@ -16,6 +16,10 @@ __all__ = ["main"]
 
 def main(arguments: Sequence[str]) -> int:
     """Run one command and return its exit code: 0, 1 for not found or failed, 2 for wrong usage."""
+    # A standard stream that was closed is None.
+    sys.stdin = sys.stdin or open(os.devnull)  # noqa: SIM115
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             # A narrow encoding shows escapes; it is no reason to fail.

@@ -26,7 +26,7 @@ def serve(sweep_secs: float | None) -> int:
     from agent_memory.mcp.server import serve as run
 
     resolved = settings(sweep_secs=sweep_secs)
-    log_to_stderr(resolved.log_level)
+    log_to_stderr(resolved.log_level, background=True)
     run(resolved)
     return 0
 

@@ -72,10 +72,7 @@ class OllamaEmbedder:
         with self._lock:
             self._closed = True
             for connected in self._running:
-                try:
-                    connected.shutdown(2)  # SHUT_RDWR
-                except OSError:  # the peer closed it already
-                    pass
+                _shut(connected)
 
     def _request(self, method: str, path: str, body: bytes | None, timeout: float) -> Any:
         # A server's first answer should not wait for these imports, nor a keyword-only process pay their 6 MB.
@@ -89,7 +86,7 @@ class OllamaEmbedder:
         try:
             connection.connect()
             # The connection forgets its socket when the peer announces to close it; the answer still comes from it.
-            with self._entered(connection.sock) as connected:
+            with self._entered(connection.sock, deadline) as connected:
                 connected.settimeout(timeout)
                 headers = {"Content-Type": "application/json"} if body is not None else {}
                 connection.request(method, parts.path.rstrip("/") + path, body, headers)
@@ -97,7 +94,7 @@ class OllamaEmbedder:
                 with connection.getresponse() as response:
                     answer = _read(response, connected, deadline)
         except (OSError, http.client.HTTPException) as error:
-            reason = str(error) or type(error).__name__
+            reason = "timed out" if time.monotonic() > deadline else str(error) or type(error).__name__
             raise EmbedderUnreachable(f"embedding HTTP error: {method} {self.url}{path}: {reason}") from error
         finally:
             connection.close()
@@ -105,21 +102,33 @@ class OllamaEmbedder:
             raise EmbeddingRejected(f"embedding HTTP error: status {response.status}: {_message(answer)}")
         try:
             return json.loads(answer)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise EmbeddingRejected(f"invalid embedding response: not JSON ({error})") from error
 
     @contextmanager
-    def _entered(self, connected: socket.socket) -> Iterator[socket.socket]:
-        """``connected`` as one of the sockets that :meth:`close` ends."""
+    def _entered(self, connected: socket.socket, deadline: float) -> Iterator[socket.socket]:
+        """``connected`` as one of the sockets that :meth:`close` ends, and ended itself at ``deadline``."""
         with self._lock:
             if self._closed:
                 raise EmbedderUnreachable("the embedder is closed")
             self._running.add(connected)
+        # Time-outs of a socket are for one read each; an answer that drips in would never end.
+        ending = threading.Timer(max(deadline - time.monotonic(), 0), _shut, (connected,))
+        ending.daemon = True
+        ending.start()
         try:
             yield connected
         finally:
+            ending.cancel()
             with self._lock:
                 self._running.discard(connected)
+
+
+def _shut(connected: socket.socket) -> None:
+    try:
+        connected.shutdown(2)  # SHUT_RDWR
+    except OSError:  # the peer closed it already
+        pass
 
 
 def _read(response: HTTPResponse, connected: socket.socket, deadline: float) -> bytes:
@@ -135,9 +144,9 @@ def _read(response: HTTPResponse, connected: socket.socket, deadline: float) -> 
         size += len(part)
         if size > _LARGEST_ANSWER:
             raise OSError(f"an answer of more than {_LARGEST_ANSWER} bytes")
-        if time.monotonic() > deadline:
-            raise TimeoutError("timed out")
         parts.append(part)
+    if time.monotonic() > deadline:
+        raise TimeoutError("timed out")
     return b"".join(parts)
 
 

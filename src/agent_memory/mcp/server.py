@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import threading
+import time
 from typing import Final
 
 from agent_memory import app
@@ -19,10 +21,9 @@ from agent_memory.service.memory import AgentMemory
 
 log = logging.getLogger(__name__)
 
-# Together under the two seconds in which a server has to be gone once its client is.
-_FINISH_SECS: Final = 0.6
-_FINISH_WITHOUT_EMBEDDER_SECS: Final = 0.6
-_DELIVER_SECS: Final = 0.2
+# A server has to be gone two seconds after its client is.
+_FINISH_SECS: Final = 1.6
+_WITH_EMBEDDER_SECS: Final = 0.6
 _CLOSE_SECS: Final = 0.4
 _LONGEST_WAIT_FOR_CLIENT_SECS: Final = 1.0
 
@@ -56,14 +57,16 @@ def _begin_upkeep(session: Session, memory: AgentMemory, sweeper: Sweeper) -> No
 
 def _finish(wire: Wire, session: Session, memory: AgentMemory, sweeper: Sweeper) -> None:
     """Let running calls end: with their vectors if that is quick, else without, so that no memory is lost."""
+    deadline = time.monotonic() + _FINISH_SECS
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     sweeper.stop()
-    if not session.wait(_FINISH_SECS):
+    if not session.wait(_WITH_EMBEDDER_SECS):
         memory.end_embedding()
-        session.wait(_FINISH_WITHOUT_EMBEDDER_SECS)
-    wire.drain(_DELIVER_SECS)
+        session.wait(deadline - time.monotonic() - _CLOSE_SECS)
     closing = threading.Thread(target=memory.close, name="close", daemon=True)
     closing.start()
-    closing.join(_CLOSE_SECS)
+    wire.drain(deadline - time.monotonic())
+    closing.join(max(deadline - time.monotonic(), 0.05))
     _exit("standard input ended")
 
 

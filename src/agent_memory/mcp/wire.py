@@ -85,6 +85,10 @@ def take_standard_streams() -> Wire:
         import msvcrt
 
         msvcrt.setmode(sink, os.O_BINARY)
+    # Whoever started this process may have shared a non-blocking end of the pipe.
+    os.set_blocking(sink, True)
+    if sys.stdin is not None:
+        os.set_blocking(sys.stdin.fileno(), True)
     source = io.BytesIO() if sys.stdin is None else sys.stdin.buffer
     return Wire(source, sink)
 

@@ -32,6 +32,7 @@ class Embedding:
         self._store = store
         self._embedder = embedder
         self._breaker = CircuitBreaker(embedder)
+        self._fault = ""
         self.obstacle = self._find_obstacle()
         if self.obstacle is not None:
             log.warning("%s; searching by keyword only", self.obstacle)
@@ -102,12 +103,22 @@ class Embedding:
         if self.obstacle is not None:
             return None
         try:
-            return self._breaker.embed([text])[0]
+            vector = self._breaker.embed([text])[0]
         except EmbedderUnreachable as error:
             # The circuit breaker has logged the outage, once.
             log.debug("embedding failed (%s); %s", error, consequence)
         except EmbeddingRejected as error:
-            log.warning("embedding failed (%s); %s", error, consequence)
+            # The same fault again is no news.
+            log.log(
+                logging.DEBUG if str(error) == self._fault else logging.WARNING,
+                "embedding failed (%s); %s",
+                error,
+                consequence,
+            )
+            self._fault = str(error)
+        else:
+            self._fault = ""
+            return vector
         return None
 
     def _embed_each(self, contents: Sequence[str]) -> list[bytes | None]:

@@ -23,7 +23,7 @@ from agent_memory.domain.memory import (
     UnsetType,
     UpdateResult,
 )
-from agent_memory.errors import Closed, EmbeddingError, InvalidArgument
+from agent_memory.errors import EmbeddingError, InvalidArgument
 from agent_memory.service import recall
 from agent_memory.service.embedding import BEFORE_ALL, Embedding
 from agent_memory.service.lifecycle import Lifecycle, SweepReport
@@ -249,14 +249,11 @@ class AgentMemory:
 
     def close(self) -> None:
         """Release the file; calling it again does nothing."""
-        if self._closed:
+        if self._closed or self._store.inherited:
             return
         self._closed = True
         self._embedding.close()
-        try:
-            self._recency.close()
-        except Closed:  # in a forked child there is nothing to write
-            pass
+        self._recency.close()
         self._store.close()
 
     def __enter__(self) -> Self:

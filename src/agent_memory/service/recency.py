@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Final
 
-from agent_memory.errors import StorageError
+from agent_memory.errors import Closed, StorageError
 from agent_memory.service.ports import Store
 
 log = logging.getLogger(__name__)
@@ -54,7 +54,7 @@ class Recency:
             with self._store.writing("recency bump", wait, logging.DEBUG) as writer:
                 for ids, now in bumps:
                     writer.touch(ids, now)
-        except StorageError as error:
+        except (StorageError, Closed) as error:
             # The answer goes out all the same; a use that is counted late changes a rank a little.
             log.debug("%s", error)
             return 0

@@ -16,12 +16,26 @@ from agent_memory.domain.links import LinkKind
 from agent_memory.domain.memory import MemoryType
 from agent_memory.errors import OpenError, SchemaTooNew
 from agent_memory.store import backup, schema, vectors
-from agent_memory.store.connection import LOG_GONE, connect, has_vectors, retry_while_locked, transaction, triggers_off
+from agent_memory.store.connection import (
+    LOG_GONE,
+    connect,
+    file_size,
+    has_vectors,
+    set_patience,
+    transaction,
+    triggers_off,
+)
 from agent_memory.store.filesystem import remote_file_system
 
 _LARGE_WAL_BYTES: Final = 64 * 1024 * 1024
 _TYPES: Final = ", ".join(f"'{kind}'" for kind in MemoryType)
 _KINDS: Final = ", ".join(f"'{kind}'" for kind in LinkKind)
+
+_COLUMN_TYPES: Final = """typeof(content) = 'text' AND typeof(tags) = 'text' AND typeof(source) IN ('text', 'null')
+    AND typeof(scope) IN ('text', 'null') AND typeof(access_count) = 'integer' AND typeof(created_at) = 'integer'
+    AND typeof(last_accessed) = 'integer' AND typeof(expires_at) IN ('integer', 'null')
+    AND typeof(embedding_status) = 'integer'"""
+_CHECKPOINT_WAIT_SECS: Final = 2.0
 
 Status = Literal["ok", "warning", "problem"]
 
@@ -68,10 +82,18 @@ def repair(path: Path) -> list[str]:
         with transaction(connection, write=True):
             schema.rebuild_fulltext(connection)
             done.append("rebuilt the full-text index")
-            if has_vectors(connection):
+            if has_vectors(connection) and not _has_table(connection, "vec_memories"):
+                schema.recreate_vectors(connection)
+                done.append("made a new vector table; run `agent-memory embed` to fill it")
+            elif has_vectors(connection):
                 done += _repair_vectors(connection)
-        retry_while_locked(lambda: connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").get)
-        done.append("wrote the log back into the file")
+        set_patience(connection, _CHECKPOINT_WAIT_SECS)
+        busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").get
+        done.append(
+            "could not write the whole log back: another process is reading"
+            if busy
+            else "wrote the log back into the file"
+        )
     finally:
         connection.close()
     return done
@@ -102,10 +124,14 @@ def _examine_open(connection: apsw.Connection, path: Path, pin: tuple[str, int])
     if any(f"error code={apsw.SQLITE_IOERR_SHORT_READ}" in problem for problem in problems):
         yield _log_gone("; ".join(problems))
         return
-    if problems != ["ok"]:
+    index_only = all("fts5" in problem.lower() or "memories_fts" in problem for problem in problems)
+    if problems != ["ok"] and not index_only:
         yield _damaged(path, "; ".join(problems))
         return
-    yield Finding("integrity", "ok", "SQLite's integrity check passed")
+    if index_only:
+        yield _index_problem("; ".join(problems))
+    else:
+        yield Finding("integrity", "ok", "SQLite's integrity check passed")
     try:
         version = schema.check_ours(connection, path)
     except SchemaTooNew as error:
@@ -132,21 +158,27 @@ def _examine_open(connection: apsw.Connection, path: Path, pin: tuple[str, int])
     yield _log(path)
 
 
+def _has_table(connection: apsw.Connection, name: str) -> bool:
+    return bool(connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (name,)).get)
+
+
 def _rows(connection: apsw.Connection) -> Iterator[Finding]:
     count = connection.execute("SELECT count(*) FROM memories").get
     bad = [
         row[0]
         for row in connection.execute(
-            f"""SELECT id FROM memories WHERE mem_type NOT IN ({_TYPES}) OR NOT json_valid(tags)
-            OR json_type(CASE WHEN json_valid(tags) THEN tags ELSE '0' END) <> 'array' LIMIT 10"""
+            f"""SELECT id FROM memories WHERE mem_type NOT IN ({_TYPES}) OR NOT ({_COLUMN_TYPES})
+            OR NOT json_valid(tags) OR json_type(CASE WHEN json_valid(tags) THEN tags ELSE '0' END) <> 'array'
+            OR EXISTS (SELECT 1 FROM json_each(CASE WHEN json_valid(tags) THEN tags ELSE '[]' END) WHERE type <> 'text')
+            LIMIT 10"""
         )
     ]
     if bad:
         yield Finding(
             "memories",
             "problem",
-            f"{count}; unreadable type or tags in ids {', '.join(map(str, bad))}",
-            "some other program wrote them; correct mem_type and tags with the sqlite3 command",
+            f"{count}; unreadable values in ids {', '.join(map(str, bad))}",
+            "some other program wrote them; correct the columns of these rows with the sqlite3 command",
         )
     else:
         yield Finding("memories", "ok", str(count))
@@ -164,13 +196,7 @@ def _rows(connection: apsw.Connection) -> Iterator[Finding]:
 def _fulltext(connection: apsw.Connection) -> Finding:
     missing = schema.missing_fulltext(connection)
     if missing:
-        return Finding(
-            "full-text index",
-            "problem",
-            f"{', '.join(missing)} missing, so searches find too little",
-            "run `agent-memory doctor --fix`",
-            fixable=True,
-        )
+        return _index_problem(f"{', '.join(missing)} missing, so searches find too little")
     rows = connection.execute("SELECT count(*) FROM memories_fts_docsize").get
     memories = connection.execute("SELECT count(*) FROM memories").get
     unindexed = connection.execute(
@@ -178,16 +204,18 @@ def _fulltext(connection: apsw.Connection) -> Finding:
     ).get
     if rows == memories and not unindexed:
         return Finding("full-text index", "ok", f"{rows} entries, one per memory")
-    return Finding(
-        "full-text index",
-        "problem",
-        f"{rows} entries for {memories} memories ({unindexed} missing)",
-        "run `agent-memory doctor --fix`",
-        fixable=True,
-    )
+    return _index_problem(f"{rows} entries for {memories} memories ({unindexed} missing)")
+
+
+def _index_problem(message: str) -> Finding:
+    return Finding("full-text index", "problem", message, "run `agent-memory doctor --fix`", fixable=True)
 
 
 def _vectors(connection: apsw.Connection) -> Iterator[Finding]:
+    if not _has_table(connection, "vec_memories"):
+        message = "vec_memories is missing, so nothing is found by meaning"
+        yield Finding("vectors", "problem", message, "run `agent-memory doctor --fix`", fixable=True)
+        return
     total, current = connection.execute("SELECT count(*), total(embedding_status) FROM memories").get
     missing = connection.execute(f"SELECT count(*) FROM memories m WHERE {_MISSING_VECTOR}").get
     stale = connection.execute(f"SELECT count(*) FROM memories m WHERE {_STALE_VECTOR}").get
@@ -230,7 +258,7 @@ def _pin(connection: apsw.Connection, pin: tuple[str, int]) -> Finding:
 
 def _log(path: Path) -> Finding:
     log = path.with_name(path.name + "-wal")
-    size = log.stat().st_size if log.exists() else 0
+    size = file_size(log)
     if size > _LARGE_WAL_BYTES:
         return Finding(
             "write-ahead log",
@@ -243,8 +271,8 @@ def _log(path: Path) -> Finding:
 
 
 def _permissions(path: Path) -> Finding:
-    files = [found for ending in ("", "-wal", "-shm") if (found := path.with_name(path.name + ending)).exists()]
-    closed = [str(found) for found in files if not os.access(found, os.R_OK | os.W_OK)]
+    files = [path.with_name(path.name + ending) for ending in ("", "-wal", "-shm")]
+    closed = [str(found) for found in files if os.access(found, os.F_OK) and not os.access(found, os.R_OK | os.W_OK)]
     if closed:
         return Finding(
             "permissions", "problem", f"you cannot read and write {', '.join(closed)}", f"run `{_chmod(closed)}`"
@@ -257,7 +285,7 @@ def _permissions(path: Path) -> Finding:
             "make it writable for you: SQLite keeps its log beside the file",
         )
     mode = path.stat().st_mode & 0o777
-    if mode & 0o077:
+    if mode & 0o077 and os.name == "posix":
         return Finding(
             "permissions", "warning", f"other users may read the file (mode {mode:04o})", f"run `{_chmod([str(path)])}`"
         )
@@ -283,6 +311,9 @@ def _file_system(path: Path) -> Finding:
 def _unusable(path: Path, error: apsw.Error) -> Finding:
     if isinstance(error, apsw.IOError):
         return _log_gone(str(error))
+    if isinstance(error, (apsw.BusyError, apsw.LockedError)):
+        message = "another program keeps the file locked, so nothing can be said about it"
+        return Finding("access", "problem", message, "end that program, or wait for it, and run doctor again")
     if isinstance(error, (apsw.ReadOnlyError, apsw.CantOpenError, apsw.PermissionsError)):
         return Finding(
             "access",

@@ -38,7 +38,7 @@ def connect(path: Path, *, read_only: bool = False) -> apsw.Connection:
         # A connection opened as read-only would leave an empty log behind.
         connection.execute("PRAGMA query_only = ON")
         keep_log(connection, path)
-    connection.set_busy_handler(_patience(BUSY_DEADLINE_SECS))
+    set_patience(connection, BUSY_DEADLINE_SECS)
     connection.execute("PRAGMA foreign_keys = ON")
     extension = vector_extension()
     if extension is not None:
@@ -51,8 +51,16 @@ def connect(path: Path, *, read_only: bool = False) -> apsw.Connection:
 def keep_log(connection: apsw.Connection, path: Path) -> None:
     """Let closing ``connection`` not write a log that another process left behind into ``path``."""
     log = path.with_name(path.name + "-wal")
-    if log.exists() and log.stat().st_size > 0:
+    if file_size(log) > 0:
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+
+
+def file_size(path: Path) -> int:
+    """The size of a file in bytes, 0 when there is none."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
 
 
 def vector_extension() -> str | None:
@@ -78,9 +86,9 @@ def transaction(connection: apsw.Connection, *, write: bool, wait: float = BUSY_
     A writing one takes the write lock at once, waiting up to ``wait`` seconds, so it never has to be upgraded
     and refused half-way.
     """
-    connection.set_busy_handler(_patience(wait))
+    set_patience(connection, wait)
     retry_while_locked(lambda: connection.execute("BEGIN IMMEDIATE" if write else "BEGIN"), wait)
-    connection.set_busy_handler(_patience(BUSY_DEADLINE_SECS))
+    set_patience(connection, BUSY_DEADLINE_SECS)
     try:
         yield
         retry_while_locked(lambda: connection.execute("COMMIT"))
@@ -103,6 +111,11 @@ def triggers_off(connection: apsw.Connection) -> Iterator[None]:
         yield
     finally:
         connection.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 1)
+
+
+def set_patience(connection: apsw.Connection, seconds: float) -> None:
+    """Let ``connection`` wait up to ``seconds`` for each lock."""
+    connection.set_busy_handler(_patience(seconds))
 
 
 def retry_while_locked(action: Callable[[], T], seconds: float = BUSY_DEADLINE_SECS) -> T:

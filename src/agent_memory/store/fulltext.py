@@ -65,8 +65,9 @@ def _answer(
     terms = words(query[:LONGEST_EXPRESSION])
     plain = True
     try:
-        # FTS5 would read only as far as a NUL, and needs time that grows with the square of a long query.
-        readable = "\0" not in query and len(query) <= LONGEST_EXPRESSION
+        # FTS5 would read only as far as a NUL, takes what follows a leading star for a command to itself, and needs
+        # time that grows with the square of a long query.
+        readable = "\0" not in query and not query.lstrip().startswith("*") and len(query) <= LONGEST_EXPRESSION
         found = _match(connection, sql, query, bindings) if readable else None
     except apsw.SQLError as error:
         if not _UNPARSABLE.search(str(error)):

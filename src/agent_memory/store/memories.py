@@ -119,9 +119,10 @@ def touch(connection: apsw.Connection, ids: Sequence[int], now: int) -> None:
     """Count one use of each of ``ids`` at ``now``."""
     with triggers_off(connection):
         connection.execute(
-            "UPDATE memories SET last_accessed = ?, access_count = access_count + 1 "
-            "WHERE id IN (SELECT value FROM json_each(?))",
-            (now, json.dumps(list(ids))),
+            # A bump may be written late: it must not undo a newer use, nor count for a later memory of that id.
+            "UPDATE memories SET last_accessed = max(last_accessed, :now), access_count = access_count + 1 "
+            "WHERE id IN (SELECT value FROM json_each(:ids)) AND created_at <= :now",
+            {"now": now, "ids": json.dumps(list(ids))},
         )
 
 

@@ -171,6 +171,12 @@ def rebuild_fulltext(connection: apsw.Connection) -> None:
     connection.execute("INSERT INTO memories_fts(memories_fts) VALUES ('rebuild')")
 
 
+def recreate_vectors(connection: apsw.Connection) -> None:
+    """Make an empty vector table, every memory pending, where the file has lost its own. Needs sqlite-vec."""
+    connection.execute(_VECTORS)
+    connection.execute("UPDATE memories SET embedding_status = 0")
+
+
 def migrate(connection: apsw.Connection, path: Path) -> None:
     """Bring ``path`` to the latest version, with a backup of any older one first.
 

@@ -24,6 +24,7 @@ from agent_memory.store.connection import (
     connect,
     has_vectors,
     retry_while_locked,
+    set_patience,
     transaction,
 )
 from agent_memory.store.filesystem import remote_file_system
@@ -32,6 +33,7 @@ log = logging.getLogger(__name__)
 
 JournalMode = Literal["auto", "wal", "delete"]
 _MAX_READERS: Final = 8
+_JOURNAL_WAIT_SECS: Final = 2.0
 
 
 class Reader:
@@ -183,6 +185,11 @@ class SQLiteStore:
         self.has_vectors = has_vectors(self._writer)
         self._identity = _identity(path)
 
+    @property
+    def inherited(self) -> bool:
+        """Whether this is the copy that a forked child got of its parent's store."""
+        return os.getpid() != self._process
+
     @contextmanager
     def reading(self, operation: str) -> Iterator[Reader]:
         """A read transaction for ``operation``, the word a storage fault is reported with.
@@ -219,6 +226,7 @@ class SQLiteStore:
             if not self._write_lock.acquire(timeout=wait):
                 raise apsw.BusyError("another thread of this process is still writing")
             try:
+                self._check_open()
                 with transaction(self._writer, write=True, wait=wait):
                     yield Writer(self._writer, has_vectors=self.has_vectors)
             finally:
@@ -226,7 +234,7 @@ class SQLiteStore:
 
     def close(self) -> None:
         """Close all connections; calling it again does nothing."""
-        if self._closed or os.getpid() != self._process:
+        if self._closed or self.inherited:
             return
         self._closed = True
         with self._write_lock:
@@ -243,7 +251,7 @@ class SQLiteStore:
     def _check_open(self) -> None:
         if self._closed:
             raise Closed(f"the memory at {self.path} is closed")
-        if os.getpid() != self._process:
+        if self.inherited:
             raise Closed(f"the memory at {self.path} was opened before this process was forked; open it again here")
         if _identity(self.path) != self._identity:
             # What is written to a file that has no name any more is lost with the last program that has it open.
@@ -294,12 +302,16 @@ def _set_journal(connection: apsw.Connection, path: Path, journal: JournalMode) 
     remote = remote_file_system(path) if journal == "auto" else None
     if remote is not None:
         log.warning("%s is on a %s file system: using a rollback journal instead of WAL", path, remote)
-    if journal == "delete" or remote is not None:
-        retry_while_locked(lambda: connection.execute("PRAGMA journal_mode = DELETE"))
-        connection.execute("PRAGMA synchronous = FULL")
-    else:
-        retry_while_locked(lambda: connection.execute("PRAGMA journal_mode = WAL"))
-        connection.execute("PRAGMA synchronous = NORMAL")
+    wanted = "delete" if journal == "delete" or remote is not None else "wal"
+    set_patience(connection, _JOURNAL_WAIT_SECS)
+    try:
+        mode = retry_while_locked(lambda: connection.execute(f"PRAGMA journal_mode = {wanted}").get, _JOURNAL_WAIT_SECS)
+    except apsw.BusyError:
+        # It can only be changed while nobody else has the file open.
+        mode = connection.execute("PRAGMA journal_mode").get
+        log.warning("%s is in use with the journal mode %s, which stays; %s was asked for", path, mode, wanted)
+    set_patience(connection, BUSY_DEADLINE_SECS)
+    connection.execute(f"PRAGMA synchronous = {'NORMAL' if mode == 'wal' else 'FULL'}")
 
 
 def _smoke_test(connection: apsw.Connection, path: Path) -> None:
