@@ -5,6 +5,7 @@ Raw text is sent, without task prefixes: every program that shares the file must
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import threading
@@ -25,7 +26,6 @@ TIMEOUT_SECS: Final = 10.0
 EXTRA_SECS_PER_TEXT: Final = 1.0
 CONNECT_TIMEOUT_SECS: Final = 1.0
 _LARGEST_ANSWER: Final = 64 * 1024 * 1024
-_CHUNK: Final = 64 * 1024
 
 
 class OllamaEmbedder:
@@ -72,7 +72,10 @@ class OllamaEmbedder:
         with self._lock:
             self._closed = True
             for connected in self._running:
-                _shut(connected)
+                try:
+                    connected.shutdown(2)  # SHUT_RDWR
+                except OSError:  # the peer closed it already
+                    pass
 
     def _request(self, method: str, path: str, body: bytes | None, timeout: float) -> Any:
         # A server's first answer should not wait for these imports, nor a keyword-only process pay their 6 MB.
@@ -85,19 +88,17 @@ class OllamaEmbedder:
         connection = kind(parts.hostname or "localhost", parts.port, timeout=min(timeout, CONNECT_TIMEOUT_SECS))
         try:
             connection.connect()
-            # The connection forgets its socket when the peer announces to close it; the answer still comes from it.
-            with self._entered(connection.sock, deadline) as connected:
-                connected.settimeout(timeout)
+            with self._entered(connection.sock) as connected:
+                # http.client forgets its socket as soon as the peer announces to close it, and knows a time-out for
+                # each read only: an answer that drips in would never end.
+                connection.sock = _TimedSocket(connected, deadline)
                 headers = {"Content-Type": "application/json"} if body is not None else {}
                 connection.request(method, parts.path.rstrip("/") + path, body, headers)
-                connected.settimeout(max(deadline - time.monotonic(), 0.001))
                 with connection.getresponse() as response:
-                    answer = _read(response, connected, deadline)
+                    answer = _read(response)
         except (OSError, http.client.HTTPException) as error:
-            reason = "timed out" if time.monotonic() > deadline else str(error) or type(error).__name__
+            reason = str(error) or type(error).__name__
             raise EmbedderUnreachable(f"embedding HTTP error: {method} {self.url}{path}: {reason}") from error
-        finally:
-            connection.close()
         if response.status != 200:
             raise EmbeddingRejected(f"embedding HTTP error: status {response.status}: {_message(answer)}")
         try:
@@ -106,48 +107,63 @@ class OllamaEmbedder:
             raise EmbeddingRejected(f"invalid embedding response: not JSON ({error})") from error
 
     @contextmanager
-    def _entered(self, connected: socket.socket, deadline: float) -> Iterator[socket.socket]:
-        """``connected`` as one of the sockets that :meth:`close` ends, and ended itself at ``deadline``."""
-        with self._lock:
-            if self._closed:
-                raise EmbedderUnreachable("the embedder is closed")
-            self._running.add(connected)
-        # Time-outs of a socket are for one read each; an answer that drips in would never end.
-        ending = threading.Timer(max(deadline - time.monotonic(), 0), _shut, (connected,))
-        ending.daemon = True
-        ending.start()
+    def _entered(self, connected: socket.socket) -> Iterator[socket.socket]:
+        """``connected`` as one of the sockets that :meth:`close` ends; closed at the end."""
         try:
+            with self._lock:
+                if self._closed:
+                    raise EmbedderUnreachable("the embedder is closed")
+                self._running.add(connected)
             yield connected
         finally:
-            ending.cancel()
             with self._lock:
                 self._running.discard(connected)
+            connected.close()
 
 
-def _shut(connected: socket.socket) -> None:
-    try:
-        connected.shutdown(2)  # SHUT_RDWR
-    except OSError:  # the peer closed it already
-        pass
+class _TimedSocket:
+    """What ``http.client`` uses of a socket, with one deadline for all of it."""
+
+    def __init__(self, connected: socket.socket, deadline: float) -> None:
+        self._connected = connected
+        self._deadline = deadline
+
+    def sendall(self, data: bytes) -> None:
+        self._connected.settimeout(_remaining(self._deadline))
+        self._connected.sendall(data)
+
+    def makefile(self, mode: str) -> io.BufferedReader:  # noqa: ARG002
+        return io.BufferedReader(_TimedReader(self._connected, self._deadline))
+
+    def close(self) -> None:
+        """The real socket outlives the connection: the answer is still to be read."""
 
 
-def _read(response: HTTPResponse, connected: socket.socket, deadline: float) -> bytes:
-    """The whole body, however slowly it drips, or a time-out at ``deadline``."""
-    parts: list[bytes] = []
-    size = 0
-    # A response closes itself, and maybe its socket, with the last byte that it announced.
-    while not response.isclosed():
-        connected.settimeout(max(deadline - time.monotonic(), 0.001))
-        part = response.read1(_CHUNK)
-        if not part:
-            break
-        size += len(part)
-        if size > _LARGEST_ANSWER:
-            raise OSError(f"an answer of more than {_LARGEST_ANSWER} bytes")
-        parts.append(part)
-    if time.monotonic() > deadline:
+class _TimedReader(io.RawIOBase):
+    def __init__(self, connected: socket.socket, deadline: float) -> None:
+        self._connected = connected
+        self._deadline = deadline
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        self._connected.settimeout(_remaining(self._deadline))
+        return self._connected.recv_into(buffer)
+
+
+def _remaining(deadline: float) -> float:
+    seconds = deadline - time.monotonic()
+    if seconds <= 0:
         raise TimeoutError("timed out")
-    return b"".join(parts)
+    return seconds
+
+
+def _read(response: HTTPResponse) -> bytes:
+    answer = response.read(_LARGEST_ANSWER + 1)
+    if len(answer) > _LARGEST_ANSWER:
+        raise OSError(f"an answer of more than {_LARGEST_ANSWER} bytes")
+    return answer
 
 
 def _message(answer: bytes) -> str:
