@@ -148,6 +148,45 @@ def test_fix_on_a_newer_schema_is_refused_and_changes_nothing(run: Run, filled: 
     assert filled.read_bytes() == before
 
 
+def test_a_damaged_full_text_index_is_mended(run: Run, filled: Path) -> None:
+    database.execute(filled, "UPDATE memories_fts_data SET block = zeroblob(20) WHERE id > 10")
+    found = findings(run)
+    assert found["full-text index"]["status"] == "problem"
+    assert "damaged" not in str(found["full-text index"])
+
+    assert findings(run, "--fix")["full-text index"]["status"] == "ok"
+    database.check_integrity(filled)
+
+
+def test_a_lost_vector_table_is_made_anew(run: Run, filled: Path, ollama: FakeOllama) -> None:
+    database.execute(filled, "DROP TABLE vec_memories", vectors=True)
+    assert "vec_memories is missing" in findings(run)["vectors"]["message"]
+
+    assert findings(run, "--fix")["vectors"]["status"] == "ok"
+    assert run("embed", AGENT_MEMORY_OLLAMA_URL=ollama.url).stdout == "embedded: 6, still pending: 0\n"
+    assert database.vector_ids(filled) == [1, 2, 3, 4, 5, 6]
+
+
+def test_a_log_that_another_process_reads_is_not_called_written_back(run: Run, filled: Path) -> None:
+    with agent_memory.open(filled, ollama_url=NOBODY) as memory, database.connected(filled) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT * FROM memories").fetchall()
+        memory.store("in the log", "TODO")
+        done = value(run("doctor", "--fix", "--json"))["fixed"]
+        reader.execute("ROLLBACK")
+    assert "could not write the whole log back: another process is reading" in done
+
+
+@pytest.mark.parametrize(
+    "damage",
+    ["last_accessed = 1.5", "tags = '[1]'", "tags = '{}'", "content = x'ff'", "scope = x'00'", "expires_at = ''"],
+)
+def test_a_value_of_the_wrong_kind_is_found(run: Run, filled: Path, damage: str) -> None:
+    database.execute(filled, f"UPDATE memories SET {damage} WHERE id = 4")
+
+    assert "unreadable values in ids 4" in findings(run)["memories"]["message"]
+
+
 @pytest.mark.parametrize(
     "made", ["CREATE TABLE foo(x); CREATE TABLE memories(a)", "CREATE TABLE foo(x); PRAGMA user_version = 2"]
 )

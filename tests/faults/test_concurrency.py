@@ -12,7 +12,9 @@ import pytest
 
 import agent_memory
 from tests.support import database
+from tests.support.clock import Clock
 from tests.support.ollama import NOBODY, FakeOllama
+from tests.support.polling import eventually
 from tests.support.stdio import StdioServer
 
 
@@ -88,6 +90,47 @@ def test_a_search_is_answered_while_another_process_writes_and_its_bump_comes_la
         memory.sweep()
         assert memory.list()[0].last_accessed == 2000
         assert memory.list()[0].access_count == 1
+
+
+def test_a_late_bump_does_not_undo_a_newer_use_nor_count_for_a_later_memory(db: Path) -> None:
+    clock = Clock()
+    with agent_memory.open(db, ollama_url=NOBODY, clock=clock) as memory:
+        memory.store("first fact", "TODO")
+        memory.store("second fact", "TODO")
+        with database.connected(db) as foreign:
+            foreign.execute("BEGIN IMMEDIATE")
+            memory.search("fact")
+            foreign.execute("COMMIT")
+        clock.advance(4_000)
+        memory.update(1, tags=["newer"])
+        memory.forget(2)
+        assert memory.store("reuses the id", "TODO") == 2
+        newest = clock()
+        clock.advance(1_000)
+        memory.sweep()
+        assert {(found.id, found.last_accessed) for found in memory.list()} == {(1, newest), (2, newest)}
+        assert database.value(db, "access_count", 2) == 0
+
+
+def test_a_call_that_waits_while_the_memory_is_closed_is_told_so(db: Path) -> None:
+    memory = agent_memory.open(db, ollama_url=NOBODY)
+    outcomes: list[str] = []
+
+    def work() -> None:
+        try:
+            while True:
+                memory.store("x", "TODO")
+        except agent_memory.AgentMemoryError as error:
+            outcomes.append(type(error).__name__)
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    eventually(lambda: database.count(db) > 20)
+    memory.close()
+    for thread in threads:
+        thread.join(20)
+    assert outcomes == ["Closed"] * 8
 
 
 def test_threads_of_one_process_share_an_open_memory(db: Path) -> None:

@@ -25,6 +25,7 @@ queries = st.one_of(
     st.text(st.characters(exclude_categories=()), max_size=20),  # with lone surrogates
     st.lists(st.one_of(SYNTAX, st.text(max_size=3)), max_size=12).map("".join),
     st.lists(SYNTAX, max_size=10).map(" ".join),
+    st.tuples(SYNTAX, st.sampled_from(["reads", "id", "rank", "rebuild", "sidebar"])).map("".join),
     st.sampled_from(UNPARSABLE),
 )
 

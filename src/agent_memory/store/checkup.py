@@ -128,10 +128,8 @@ def _examine_open(connection: apsw.Connection, path: Path, pin: tuple[str, int])
     if problems != ["ok"] and not index_only:
         yield _damaged(path, "; ".join(problems))
         return
-    if index_only:
-        yield _index_problem("; ".join(problems))
-    else:
-        yield Finding("integrity", "ok", "SQLite's integrity check passed")
+    damaged_index = "; ".join(problems) if index_only else ""
+    yield Finding("integrity", "ok", "SQLite's integrity check passed" + (" but for an index" if index_only else ""))
     try:
         version = schema.check_ours(connection, path)
     except SchemaTooNew as error:
@@ -152,7 +150,7 @@ def _examine_open(connection: apsw.Connection, path: Path, pin: tuple[str, int])
         return
     yield Finding("schema", "ok", f"schema version {version}")
     yield from _rows(connection)
-    yield _fulltext(connection)
+    yield _index_problem(damaged_index) if damaged_index else _fulltext(connection)
     yield from _vectors(connection)
     yield _pin(connection, pin)
     yield _log(path)
