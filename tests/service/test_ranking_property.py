@@ -12,11 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import agent_memory
+from agent_memory.domain.bounds import MAX_LIMIT
+from agent_memory.domain.fusion import OVERSAMPLE
+from agent_memory.domain.memory import Filters, MemoryType, NewMemory
 from agent_memory.embed.ollama import OllamaEmbedder
+from agent_memory.store.store import SQLiteStore
 from tests.contract.bounds import PINNED, TYPES
 from tests.support import database
 from tests.support.clock import Clock
-from tests.support.ollama import FakeOllama, at_angle
+from tests.support.ollama import FakeOllama, at_angle, packed
 
 WORDS = ("alpha", "beta", "gamma", "delta", "omega")
 NOW = 1_700_000_000
@@ -139,3 +143,16 @@ def test_rankings_agree_with_the_slow_reference(
             ollama.mode = "error"
             blended = {number: score + docs[number - 1].decay for number, score in relevance.items()}
             check_order(found("keyword"), blended, limit)
+
+
+def test_at_the_largest_limit_each_ranking_offers_eight_hundred_candidates(db: Path) -> None:  # 15.2 #9
+    assert OVERSAMPLE * MAX_LIMIT == 800
+    store = SQLiteStore(db)
+    with store.writing("store") as writer:
+        for number in range(900):
+            vector = packed(at_angle(number / 10))
+            writer.insert(NewMemory(f"common word {number}", MemoryType.TODO), vector, 1_000)
+    with store.reading("search") as reader:
+        assert reader.nearest(packed(at_angle(0)), Filters(), 800) == list(range(1, 801))
+        assert len(reader.keyword("common", Filters(), 800, strict=False)) == 800
+    store.close()
