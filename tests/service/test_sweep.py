@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+import agent_memory
 from agent_memory import StorageError
+from agent_memory.embed.ollama import OllamaEmbedder
 from agent_memory.service.lifecycle import Sweeper, SweepReport
 from agent_memory.service.memory import AgentMemory
 from tests.domain.test_decay import GOLDEN
@@ -133,6 +135,17 @@ def test_one_text_that_the_embedder_refuses_does_not_hold_up_the_others(
         memory.sweep()
     assert pending(db) == []
     assert later in database.vector_ids(db)
+
+
+def test_one_text_that_the_embedder_hangs_on_does_not_hold_up_the_others(
+    db: Path, ollama: FakeOllama, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agent_memory.embed.ollama.EXTRA_SECS_PER_TEXT", 0.01)
+    with agent_memory.open(db, embedder=OllamaEmbedder(ollama.url, timeout=0.3)) as memory:
+        database.fill(db, 8, content="row {n}")
+        ollama.hanging = {"row 3"}
+        assert memory.sweep().backfilled == 7
+    assert pending(db) == [4]
 
 
 def test_many_refused_texts_at_the_front_do_not_starve_those_behind(

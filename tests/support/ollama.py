@@ -78,6 +78,8 @@ class FakeOllama:
     """One vector for every text, where only speed matters."""
     poison: set[str] = field(default_factory=set)
     """Texts that make the whole request fail with an error status."""
+    hanging: set[str] = field(default_factory=set)
+    """Texts that make the whole request wait for the end."""
     models: list[str] = field(default_factory=lambda: [f"{MODEL}:latest"])
     requests: list[Request] = field(default_factory=list)
     http: Literal["HTTP/1.0", "HTTP/1.1"] = "HTTP/1.1"
@@ -160,6 +162,8 @@ class FakeOllama:
         if mode == "hang":
             self._release.wait(30)
         texts = request.texts
+        if self.hanging.intersection(texts):
+            self._release.wait(30)
         if mode == "error" or any(text in self.poison for text in texts):
             return 500, b'{"error": "the model runner has unexpectedly stopped"}'
         if mode == "not_found":

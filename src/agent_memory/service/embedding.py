@@ -122,12 +122,12 @@ class Embedding:
         return None
 
     def _embed_each(self, contents: Sequence[str]) -> list[bytes | None]:
-        """The vectors of ``contents`` in one request, or around those that the embedder refuses."""
+        """The vectors of ``contents`` in one request, or around those that the embedder refuses or hangs on."""
         try:
             return [*self._breaker.embed(contents, insist=True)]
-        except EmbeddingRejected as error:
+        except EmbeddingError as error:
             # One text that the model chokes on must not hold up all others; a model that takes no text at all
-            # (it is not pulled, say) is a failure of the whole.
+            # (it is not pulled, or nothing answers) is a failure of the whole.
             self._breaker.embed(["memory"], insist=True)
             return self._around_refused(contents, error)
 
@@ -140,6 +140,6 @@ class Embedding:
         for half in (contents[:middle], contents[middle:]):
             try:
                 vectors += self._breaker.embed(half, insist=True)
-            except EmbeddingRejected as refused:
+            except EmbeddingError as refused:
                 vectors += self._around_refused(half, refused)
         return vectors
