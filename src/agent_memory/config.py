@@ -16,6 +16,8 @@ from agent_memory.errors import InvalidSetting
 DEFAULT_OLLAMA_URL: Final = "http://localhost:11434"
 DEFAULT_SWEEP_SECS: Final = 3600.0
 JOURNALS: Final = ("auto", "wal", "delete")
+_ON: Final = ("1", "true", "yes", "on")
+_OFF: Final = ("0", "false", "no", "off")
 LOG_LEVELS: Final = ("debug", "info", "warning", "error")
 
 Journal = Literal["auto", "wal", "delete"]
@@ -151,12 +153,7 @@ def _seconds(name: str, value: str) -> float:
 
 
 def _switch(name: str, value: str) -> bool:
-    return _choice(name, value, ("1", "true", "yes", "on", "0", "false", "no", "off"), "off") in (
-        "1",
-        "true",
-        "yes",
-        "on",
-    )
+    return _choice(name, value, _ON + _OFF, "off") in _ON
 
 
 def _choice(name: str, value: str, choices: tuple[str, ...], default: str) -> str:

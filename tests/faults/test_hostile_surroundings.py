@@ -21,15 +21,7 @@ from agent_memory.embed.ollama import OllamaEmbedder
 from tests.support import database
 from tests.support.ollama import NOBODY, FakeOllama
 from tests.support.polling import eventually
-from tests.support.stdio import StdioServer
-
-
-def command(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "agent_memory", *arguments]
-
-
-def environment(**more: str) -> dict[str, str]:
-    return {**os.environ, "AGENT_MEMORY_OLLAMA_URL": NOBODY, **more}
+from tests.support.stdio import StdioServer, command, environment
 
 
 def request(number: int, tool: str, **arguments: Any) -> bytes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -16,17 +15,9 @@ import agent_memory
 from tests.support import database
 from tests.support.ollama import NOBODY, FakeOllama
 from tests.support.polling import eventually
-from tests.support.stdio import StdioServer
+from tests.support.stdio import StdioServer, command, environment
 
 GONE_WITHIN_SECS = 2.0
-
-
-def command(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "agent_memory", *arguments]
-
-
-def environment(**more: str) -> dict[str, str]:
-    return {**os.environ, "AGENT_MEMORY_OLLAMA_URL": NOBODY, **more}
 
 
 def test_every_line_of_standard_output_is_json_rpc_whatever_is_printed(db: Path, tmp_path: Path) -> None:

@@ -11,8 +11,20 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
+from tests.support.ollama import NOBODY
+
 TIMEOUT = 30.0
 """Seconds until a missing answer fails the test."""
+
+
+def command(*arguments: str) -> list[str]:
+    """The command line of `agent-memory` with ``arguments``."""
+    return [sys.executable, "-m", "agent_memory", *arguments]
+
+
+def environment(**more: str) -> dict[str, str]:
+    """This process's environment without an embedder, and ``more``."""
+    return {**os.environ, "AGENT_MEMORY_OLLAMA_URL": NOBODY, **more}
 
 
 class StdioServer:
@@ -44,7 +56,7 @@ class StdioServer:
         """`agent-memory serve` on ``db``, with nothing of our own AGENT_MEMORY_* environment."""
         env = {name: value for name, value in os.environ.items() if not name.startswith("AGENT_MEMORY_")}
         env.update(environment, AGENT_MEMORY_DB=str(db))
-        return cls([sys.executable, "-m", "agent_memory", "serve"], env)
+        return cls(command("serve"), env)
 
     def __enter__(self) -> Self:
         return self

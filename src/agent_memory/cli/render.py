@@ -60,22 +60,23 @@ def _print_table(memories: Sequence[Memory]) -> None:
 
     console = Console()
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, expand=True)
+    cells = [_cells(m) for m in memories]
     # The id is what every other command asks for: the columns before the text never give way.
     for name in ("id", "type", "decay", *(("created",) if console.width >= _WIDE else ())):
-        table.add_column(name, no_wrap=True, min_width=max([len(name), *(len(_cell(m, name)) for m in memories)]))
+        table.add_column(name, no_wrap=True, min_width=max([len(name), *(len(row[name]) for row in cells)]))
     for name in ("scope", "tags") if console.width >= _MEDIUM else ():
         table.add_column(name, no_wrap=True, overflow="ellipsis", max_width=24 if console.width >= _WIDE else 14)
     table.add_column("content", no_wrap=True, overflow="ellipsis", ratio=1, min_width=16)
     names = [str(column.header) for column in table.columns]
-    for m in memories:
-        table.add_row(*(Text(_cell(m, name)) for name in names))
+    for m, row in zip(memories, cells, strict=True):
+        table.add_row(*(Text(row[name]) for name in names))
         for neighbour in m.related or ():
             link = f"{neighbour.kind} {neighbour.id}: {neighbour.snippet}"
             table.add_row(*([""] * (len(names) - 1)), Text(printable(_one_line(link))))
     console.print(table)
 
 
-def _cell(m: Memory, name: str) -> str:
+def _cells(m: Memory) -> dict[str, str]:
     cells = {
         "id": str(m.id),
         "type": m.type.value,
@@ -85,7 +86,7 @@ def _cell(m: Memory, name: str) -> str:
         "tags": ", ".join(m.tags),
         "content": m.content,
     }
-    return printable(_one_line(cells[name]))
+    return {name: printable(_one_line(cell)) for name, cell in cells.items()}
 
 
 def _one_line(text: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -32,8 +31,6 @@ from agent_memory.service.recency import Recency
 
 if TYPE_CHECKING:
     from agent_memory.domain.statistics import Statistics
-
-log = logging.getLogger(__name__)
 
 _EMBED_BATCH: Final = 32
 

@@ -19,8 +19,8 @@ from agent_memory.store import backup, schema, vectors
 from agent_memory.store.connection import (
     LOG_GONE,
     connect,
-    file_size,
     has_vectors,
+    log_size,
     set_patience,
     transaction,
     triggers_off,
@@ -242,8 +242,7 @@ def _vectors(connection: apsw.Connection) -> Iterator[Finding]:
 
 
 def _pin(connection: apsw.Connection, pin: tuple[str, int]) -> Finding:
-    pins = dict(connection.execute("SELECT key, value FROM meta"))
-    found = (pins.get("embedding_model"), pins.get("embedding_dim"))
+    found = schema.embedding_pin(connection)
     if found == (pin[0], str(pin[1])):
         return Finding("embedding model", "ok", f"{pin[0]}, {pin[1]} dimensions")
     return Finding(
@@ -255,8 +254,7 @@ def _pin(connection: apsw.Connection, pin: tuple[str, int]) -> Finding:
 
 
 def _log(path: Path) -> Finding:
-    log = path.with_name(path.name + "-wal")
-    size = file_size(log)
+    size = log_size(path)
     if size > _LARGE_WAL_BYTES:
         return Finding(
             "write-ahead log",

@@ -50,15 +50,14 @@ def connect(path: Path, *, read_only: bool = False) -> apsw.Connection:
 
 def keep_log(connection: apsw.Connection, path: Path) -> None:
     """Let closing ``connection`` not write a log that another process left behind into ``path``."""
-    log = path.with_name(path.name + "-wal")
-    if file_size(log) > 0:
+    if log_size(path) > 0:
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
 
 
-def file_size(path: Path) -> int:
-    """The size of a file in bytes, 0 when there is none."""
+def log_size(path: Path) -> int:
+    """The size in bytes of the write-ahead log beside ``path``, 0 when there is none."""
     try:
-        return path.stat().st_size
+        return path.with_name(path.name + "-wal").stat().st_size
     except FileNotFoundError:
         return 0
 

@@ -62,27 +62,32 @@ def _answer(
     text of scripts written without spaces, which FTS5 keeps as one token, are found after its own matches.
     """
     bindings = {**filter_bindings(filters), **extra}
+    found = _as_written(connection, sql, query, bindings)
+    if found is not None and (strict or not is_bare(query)):
+        return found
     terms = words(query[:LONGEST_EXPRESSION])
-    plain = True
-    try:
-        # FTS5 would read only as far as a NUL, takes what follows a leading star for a command to itself, and needs
-        # time that grows with the square of a long query.
-        readable = "\0" not in query and not query.lstrip().startswith("*") and len(query) <= LONGEST_EXPRESSION
-        found = _match(connection, sql, query, bindings) if readable else None
-    except apsw.SQLError as error:
-        if not _UNPARSABLE.search(str(error)):
-            raise
-        found = None
-    if found is None:
-        found = _match(connection, sql, any_of(terms), bindings) if terms else []
-    elif strict or not is_bare(query):
-        plain = False
-    elif not found:
-        found = _match(connection, sql, any_of(terms), bindings) if terms else []
-    if plain and not strict and terms and len(found) < extra["limit"]:
+    if not terms:
+        return found or []
+    if not found:
+        found = _match(connection, sql, any_of(terms), bindings)
+    if not strict and len(found) < extra["limit"]:
         inside = _inside_unspaced_text(connection, terms, filters, extra["limit"], alone=not found)
         found = list(dict.fromkeys([*found, *inside]))
     return found[: extra["limit"]]
+
+
+def _as_written(connection: apsw.Connection, sql: str, query: str, bindings: dict[str, Any]) -> list[int] | None:
+    """What FTS5 finds for ``query``, or ``None`` where it cannot parse it."""
+    # FTS5 would read only as far as a NUL, takes what follows a leading star for a command to itself, and needs
+    # time that grows with the square of a long query.
+    if "\0" in query or query.lstrip().startswith("*") or len(query) > LONGEST_EXPRESSION:
+        return None
+    try:
+        return _match(connection, sql, query, bindings)
+    except apsw.SQLError as error:
+        if _UNPARSABLE.search(str(error)):
+            return None
+        raise
 
 
 def _match(connection: apsw.Connection, sql: str, expression: str, bindings: dict[str, Any]) -> list[int]:

@@ -41,11 +41,11 @@ def filter_bindings(filters: Filters) -> dict[str, Any]:
     return {"type": filters.type and filters.type.value, "tag": filters.tag, "scope": filters.scope}
 
 
-def insert(connection: apsw.Connection, new: NewMemory, now: int) -> int:
-    """Add ``new`` without a vector and return its id."""
+def insert(connection: apsw.Connection, new: NewMemory, embedding_status: int, now: int) -> int:
+    """Add ``new`` and return its id; its vector is the caller's."""
     connection.execute(
         "INSERT INTO memories(mem_type, content, tags, source, scope, base_weight, created_at, last_accessed, "
-        "expires_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "expires_at, embedding_status) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             new.type.value,
             new.content,
@@ -56,6 +56,7 @@ def insert(connection: apsw.Connection, new: NewMemory, now: int) -> int:
             now,
             now,
             None if new.ttl_secs is None else now + new.ttl_secs,
+            embedding_status,
         ),
     )
     return connection.last_insert_rowid()
@@ -132,9 +133,10 @@ def delete(connection: apsw.Connection, memory_id: int) -> bool:
     return connection.changes() > 0
 
 
-def delete_expired(connection: apsw.Connection, now: int) -> list[int]:
-    """Remove the memories whose expiry lies before ``now`` and return their ids."""
-    return [row[0] for row in connection.execute("DELETE FROM memories WHERE expires_at < ? RETURNING id", (now,))]
+def delete_expired(connection: apsw.Connection, now: int) -> int:
+    """Remove the memories whose expiry lies before ``now`` and return how many there were."""
+    connection.execute("DELETE FROM memories WHERE expires_at < ?", (now,))
+    return connection.changes()
 
 
 def materialize_decay(connection: apsw.Connection, after: int, now: int) -> tuple[int, int | None]:

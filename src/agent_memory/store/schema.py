@@ -133,6 +133,12 @@ def version(connection: apsw.Connection) -> int:
     return found
 
 
+def embedding_pin(connection: apsw.Connection) -> tuple[str | None, str | None]:
+    """The model and dimension of every vector in the file, as it says; ``None`` for what it does not say."""
+    pins = dict(connection.execute("SELECT key, value FROM meta"))
+    return pins.get("embedding_model"), pins.get("embedding_dim")
+
+
 def check_ours(connection: apsw.Connection, path: Path) -> int:
     """The schema version of ``path``, which is empty or ours and not too new. Reads only.
 

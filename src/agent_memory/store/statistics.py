@@ -15,8 +15,7 @@ def gather(connection: apsw.Connection, now: int) -> Statistics:
         min(created_at), max(created_at) FROM memories""",
         (now,),
     ).get
-    pins = dict(connection.execute("SELECT key, value FROM meta"))
-    dim = pins.get("embedding_dim", "")
+    model, dim = schema.embedding_pin(connection)
     return Statistics(
         memories=total,
         by_type=dict(
@@ -29,8 +28,8 @@ def gather(connection: apsw.Connection, now: int) -> Statistics:
         pending=total - embedded,
         oldest=oldest,
         newest=newest,
-        embedding_model=pins.get("embedding_model", ""),
-        embedding_dim=int(dim) if dim.isdecimal() else None,
+        embedding_model=model or "",
+        embedding_dim=int(dim) if dim and dim.isdecimal() else None,
         schema_version=schema.version(connection),
         file_bytes=connection.execute("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size").get,
     )

@@ -6,7 +6,7 @@ import logging
 import os
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, Literal
 
@@ -23,6 +23,7 @@ from agent_memory.store.connection import (
     LOG_GONE,
     connect,
     has_vectors,
+    keep_log,
     retry_while_locked,
     set_patience,
     transaction,
@@ -87,10 +88,9 @@ class Reader:
         """Counts over the whole file."""
         return statistics.gather(self._connection, now)
 
-    def embedding_pin(self) -> tuple[str, str]:
-        """The model and dimension of every vector in the file, as it says; empty where it does not."""
-        pins = dict(self._connection.execute("SELECT key, value FROM meta"))
-        return pins.get("embedding_model", ""), pins.get("embedding_dim", "")
+    def embedding_pin(self) -> tuple[str | None, str | None]:
+        """The model and dimension of every vector in the file, as it says."""
+        return schema.embedding_pin(self._connection)
 
 
 class Writer(Reader):
@@ -102,8 +102,8 @@ class Writer(Reader):
 
     def insert(self, new: NewMemory, vector: bytes | None, now: int) -> int:
         """Add a memory, with its vector where there is one, and return its id."""
-        memory_id = memories.insert(self._connection, new, now)
-        self.set_vector(memory_id, vector)
+        memory_id = memories.insert(self._connection, new, 0 if vector is None else 1, now)
+        self._write_vector(memory_id, vector)
         return memory_id
 
     def patch(self, memory_id: int, changes: Patch, now: int) -> None:
@@ -112,11 +112,7 @@ class Writer(Reader):
 
     def set_vector(self, memory_id: int, vector: bytes | None) -> None:
         """Make ``vector`` the one that matches the memory's content; ``None`` leaves it pending without one."""
-        if self._has_vectors:
-            if vector is None:
-                vectors.delete(self._connection, memory_id)
-            else:
-                vectors.put(self._connection, memory_id, vector)
+        self._write_vector(memory_id, vector)
         memories.set_embedding_status(self._connection, memory_id, 0 if vector is None else 1)
 
     def waits_for(self, memory_id: int, content: str) -> bool:
@@ -138,7 +134,7 @@ class Writer(Reader):
         expired = memories.delete_expired(self._connection, now)
         if self._has_vectors:
             vectors.delete_orphans(self._connection)
-        return len(expired)
+        return expired
 
     def materialize_decay(self, after: int, now: int) -> tuple[int, int | None]:
         """Write the decay scores of the next batch of memories after an id."""
@@ -151,6 +147,15 @@ class Writer(Reader):
     def unlink(self, edge: Edge) -> bool:
         """Remove a relation, as stored. False when there was none."""
         return links.delete(self._connection, edge)
+
+    def _write_vector(self, memory_id: int, vector: bytes | None) -> None:
+        if not self._has_vectors:
+            return
+        if vector is None:
+            # An id may be used again, and the file may still hold a vector of its former memory.
+            vectors.delete(self._connection, memory_id)
+        else:
+            vectors.put(self._connection, memory_id, vector)
 
 
 class SQLiteStore:
@@ -285,10 +290,9 @@ def _create(path: Path) -> None:
 
 
 def _open(path: Path, journal: JournalMode) -> apsw.Connection:
-    with closing(connect(path, read_only=True)) as looking:
-        retry_while_locked(lambda: schema.check_ours(looking, path))
     connection = connect(path)
     try:
+        _check_ours(connection, path)
         schema.migrate(connection, path)
         _set_journal(connection, path, journal)
         _smoke_test(connection, path)
@@ -296,6 +300,15 @@ def _open(path: Path, journal: JournalMode) -> apsw.Connection:
         connection.close()
         raise
     return connection
+
+
+def _check_ours(connection: apsw.Connection, path: Path) -> None:
+    try:
+        retry_while_locked(lambda: schema.check_ours(connection, path))
+    except OpenError:
+        # A file that is not for this program stays as it is, log and all.
+        keep_log(connection, path)
+        raise
 
 
 def _set_journal(connection: apsw.Connection, path: Path, journal: JournalMode) -> None:
