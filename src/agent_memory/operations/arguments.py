@@ -1,13 +1,13 @@
-"""Reading a tool's arguments as clients send them: strictly in meaning, leniently in form.
+"""Reading the arguments of an operation by its schema, each refusal naming the field.
 
-Clients write numbers and lists as text and send ``null`` for what they leave out. What is unambiguous is
-taken as meant; anything else is refused naming the field.
+Language models write numbers and lists as text and spell ``null`` in many ways: leniently, what is unambiguous
+is taken as meant. Strictly, a value has its documented JSON type or is refused.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from agent_memory.errors import MalformedParameters, shorten
@@ -23,7 +23,7 @@ class Arguments(NamedTuple):
     unknown: tuple[str, ...]
 
 
-def read(schema: Mapping[str, Any], raw: Any, *, patch: bool = False) -> Arguments:
+def read(schema: Mapping[str, Any], raw: Any, *, patch: bool = False, strict: bool = False) -> Arguments:
     """The arguments ``raw`` as ``schema`` types them.
 
     In a ``patch`` an explicit ``null`` is kept as ``None`` and an unknown name is an error; elsewhere ``null``
@@ -32,7 +32,8 @@ def read(schema: Mapping[str, Any], raw: Any, *, patch: bool = False) -> Argumen
     Raises:
         MalformedParameters: A required argument is missing or one has the wrong type.
     """
-    given = _object(raw)
+    given = _object(raw, strict=strict)
+    readers = _STRICT_READERS if strict else _READERS
     properties: Mapping[str, Any] = schema["properties"]
     required = schema.get("required", ())
     unknown = tuple(name for name in given if name not in properties)
@@ -41,13 +42,15 @@ def read(schema: Mapping[str, Any], raw: Any, *, patch: bool = False) -> Argumen
     values: dict[str, Any] = {}
     for name, rule in properties.items():
         value = given.get(name, _ABSENT)
-        if name not in required:
+        if strict:
+            value = _ABSENT if value is None and not patch else value
+        elif name not in required:
             value = _optional(value, rule["type"], patch=patch, free_text=name == "content")
         if value is _ABSENT or (value is None and name in required):
             if name in required:
                 raise MalformedParameters(f"missing field `{name}`")
             continue
-        values[name] = None if value is None else _READERS[rule["type"]](name, value)
+        values[name] = None if value is None else readers[rule["type"]](name, value)
     return Arguments(values, unknown)
 
 
@@ -63,11 +66,10 @@ def warning(schema: Mapping[str, Any], unknown: Iterable[str]) -> str:
     return f"warning: ignored unknown argument {', '.join(notes)}; known are {_listed(schema['properties'])}"
 
 
-def _object(raw: Any) -> Mapping[str, Any]:
-    if isinstance(raw, str):
-        raw = _json(raw)
-    if raw is None:
-        return {}
+def _object(raw: Any, *, strict: bool) -> Mapping[str, Any]:
+    if not strict:
+        raw = _json(raw) if isinstance(raw, str) else raw
+        raw = {} if raw is None else raw
     if not isinstance(raw, dict):
         raise MalformedParameters(f"arguments: expected an object, got {_shown(raw)}")
     return raw
@@ -96,9 +98,13 @@ def _texts(name: str, value: Any) -> list[str]:
     if isinstance(value, str):
         parsed = _json(value)
         value = parsed if isinstance(parsed, list) else [part.strip() for part in value.split(",") if part.strip()]
-    if isinstance(value, list) and all(isinstance(item, str) for item in value):
-        return value
+    if _is_list_of_texts(value):
+        return value  # type: ignore[no-any-return]
     raise MalformedParameters(f"{name}: expected an array of strings, got {_shown(value)}")
+
+
+def _is_list_of_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
 
 
 def _integer(name: str, value: Any) -> int:
@@ -122,7 +128,22 @@ def _flag(name: str, value: Any) -> bool:
     raise MalformedParameters(f"{name}: expected true or false, got {_shown(value)}")
 
 
+def _of_type(description: str, fits: Callable[[Any], bool]) -> Callable[[str, Any], Any]:
+    def reader(name: str, value: Any) -> Any:
+        if fits(value):
+            return value
+        raise MalformedParameters(f"{name}: expected {description}, got {_shown(value)}")
+
+    return reader
+
+
 _READERS: Final = {"string": _text, "array": _texts, "integer": _integer, "boolean": _flag}
+_STRICT_READERS: Final = {
+    "string": _text,
+    "array": _of_type("an array of strings", _is_list_of_texts),
+    "integer": _of_type("an integer", lambda value: isinstance(value, int) and not isinstance(value, bool)),
+    "boolean": _of_type("true or false", lambda value: isinstance(value, bool)),
+}
 
 
 def _json(text: str) -> Any:
