@@ -22,12 +22,13 @@ ROOMS = {
     "logs": set(),
     "store": BASE | {"files"},
     "embed": BASE,
-    "service": BASE,
+    "formats": BASE,
+    "service": BASE | {"formats"},
     "app": BASE | {"config", "store", "embed", "service"},
     "doctor": BASE | {"config", "store", "embed", "service", "app"},
     "operations": BASE,
     "mcp": BASE | {"config", "logs", "service", "app", "operations"},
-    "cli": BASE | {"config", "logs", "service", "app", "doctor", "package"},
+    "cli": BASE | {"config", "files", "logs", "service", "app", "doctor", "package"},
     "package": BASE | {"config", "service", "app"},
     "__main__": {"errors", "config", "logs", "mcp", "cli"},
 }
@@ -40,6 +41,7 @@ THIRD_PARTY = {
     "apsw": {"store", "doctor"},
     "click": {"cli"},
     "rich": {"cli"},
+    "msgspec": {"formats", "rest"},
     "platformdirs": {"config"},
 }
 """Each library and the only rooms that may know it."""

@@ -218,6 +218,10 @@ def test_shell_examples_print_what_is_shown(page: Path, tmp_path: Path) -> None:
 def _commands(block: Block) -> Iterator[tuple[str, str]]:
     for part in re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]:
         command, _, shown = re.sub(r"\\\n\s*", "", part).partition("\n")
+        # What is typed after a shell's second prompt.
+        while shown.startswith(">"):
+            more, _, shown = shown.partition("\n")
+            command += f"\n{more[1:].removeprefix(' ')}"
         yield command, shown
 
 
@@ -253,6 +257,7 @@ def _shell(command: str, home: Path) -> tuple[int, str]:
     output = output.replace(str(programs), f"{HOME}/.agent-memory/bin").replace(str(home), HOME)
     output = re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC", NOON_TEXT, output)
     output = re.sub(r'("(?:created_at|last_accessed)": )\d{10}', rf"\g<1>{NOON}", output)
+    output = re.sub(r'("(?:exported|created|last_accessed|expires)(?:_at)?":)\d{10}', rf"\g<1>{NOON}", output)
     output = re.sub(r'("decay_score": )0\.9999\d*', r"\g<1>1.0", output)  # a second may pass
     return done.returncode, re.sub(r"\(\d[\d,]* bytes", "(86,016 bytes", output)
 

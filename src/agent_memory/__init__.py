@@ -31,7 +31,9 @@ from agent_memory.errors import (
     EmbedderUnreachable,
     EmbeddingError,
     EmbeddingRejected,
+    FormatTooNew,
     InvalidArgument,
+    InvalidFile,
     InvalidInput,
     InvalidSetting,
     InvalidType,
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
     from agent_memory.domain.embedding import Embedder
     from agent_memory.domain.links import Edge
     from agent_memory.domain.statistics import Statistics
+    from agent_memory.domain.transfer import ExportReport, GsdReport, ImportReport
     from agent_memory.service.lifecycle import SweepReport
     from agent_memory.service.memory import AgentMemory
     from agent_memory.service.ports import Clock
@@ -59,8 +62,13 @@ __all__ = [
     "EmbedderUnreachable",
     "EmbeddingError",
     "EmbeddingRejected",
+    "ExportReport",
     "ForgetResult",
+    "FormatTooNew",
+    "GsdReport",
+    "ImportReport",
     "InvalidArgument",
+    "InvalidFile",
     "InvalidInput",
     "InvalidSetting",
     "InvalidType",
@@ -87,6 +95,9 @@ _LATER = {
     "AgentMemory": "service.memory",
     "Edge": "domain.links",
     "Embedder": "domain.embedding",
+    "ExportReport": "domain.transfer",
+    "GsdReport": "domain.transfer",
+    "ImportReport": "domain.transfer",
     "Statistics": "domain.statistics",
     "SweepReport": "service.lifecycle",
 }

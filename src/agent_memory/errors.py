@@ -5,6 +5,8 @@
     AgentMemoryError                 exit 1
     ├── InvalidInput                 JSON-RPC -32602, HTTP 400, exit 2: the caller can mend it
     │   ├── InvalidArgument          "invalid argument: <field> <rule> (got <value>)"
+    │   │   └── InvalidFile          "invalid argument: line <n>: <defect>": a file to import, exit 1
+    │   ├── FormatTooNew             a file to import that a newer version wrote, exit 1
     │   ├── InvalidType              "invalid memory type '<value>' (expected one of ...)"
     │   └── InvalidSetting           a flag or an environment variable
     ├── MalformedParameters          MCP result with isError, HTTP 400, exit 2: the request has not the
@@ -51,6 +53,30 @@ class InvalidArgument(InvalidInput):
 
     def __init__(self, rule: str) -> None:
         super().__init__(f"invalid argument: {rule}")
+
+
+class InvalidFile(InvalidArgument):
+    """A file to import is not what its format says; ``line`` counts from 1. Nothing was imported."""
+
+    exit_code = 1
+
+    def __init__(self, line: int, defect: str) -> None:
+        self.line = line
+        super().__init__(f"line {line}: {defect}")
+
+
+class FormatTooNew(InvalidInput):
+    """A newer agent-memory exported the file; nothing was imported."""
+
+    exit_code = 1
+
+    def __init__(self, found: int, supported: int) -> None:
+        self.found = found
+        self.supported = supported
+        super().__init__(
+            f"file is format version {shorten(str(found))} but this binary reads up to version {supported} — "
+            "upgrade agent-memory"
+        )
 
 
 class InvalidType(InvalidInput):

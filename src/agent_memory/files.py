@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO, Final
+
+_BUFFER_BYTES: Final = 1 << 20
 
 
 def create_private(path: Path) -> int:
@@ -14,6 +19,30 @@ def create_private(path: Path) -> int:
         OSError: It cannot be created.
     """
     return os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+
+
+@contextmanager
+def replacing(path: Path, label: str) -> Iterator[BinaryIO]:
+    """A new private file that takes the place of ``path`` when the block ends, and is gone when it raises.
+
+    Until then it is ``<path>.<label>-tmp-<pid>``, beside ``path``. What is in place is complete and on disk.
+
+    Raises:
+        OSError: It cannot be created, written or put in place; ``path`` is as it was.
+    """
+    temporary = path.with_name(f"{path.name}.{label}-tmp-{os.getpid()}")
+    # A process of that number left it behind; this one has not begun.
+    temporary.unlink(missing_ok=True)
+    try:
+        with open(create_private(temporary), "wb", buffering=_BUFFER_BYTES) as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    sync_directory(path.parent)
 
 
 def make_private_directory(path: Path) -> None:

@@ -30,9 +30,9 @@ class OtherDimension(OllamaEmbedder):
 def test_all_pending_memories_can_be_embedded_at_once(memory: AgentMemory, db: Path, ollama: FakeOllama) -> None:
     database.fill(db, 300, content="row {n}")
     assert memory.count_pending() == 300
-    batches: list[int] = []
-    assert memory.embed_pending(batches.append) == 300
-    assert sum(batches) == 300
+    steps: list[tuple[int, int]] = []
+    assert memory.embed_pending(lambda done, total: steps.append((done, total))) == 300
+    assert steps == [(min(done, 300), 300) for done in range(32, 332, 32)]
     assert memory.count_pending() == 0
     assert len(database.vector_ids(db)) == 300
     assert max(len(texts) for texts in ollama.embedded) <= 32
@@ -43,11 +43,10 @@ def test_an_interrupted_run_keeps_what_it_wrote_and_the_next_goes_on(
     memory: AgentMemory, db: Path, ollama: FakeOllama
 ) -> None:
     database.fill(db, 100, content="row {n}")
-    batches: list[int] = []
 
-    def interrupt(written: int) -> None:
-        batches.append(written)
-        if len(batches) == 2:
+    def interrupt(done: int, total: int) -> None:
+        assert total == 100
+        if done == 64:
             ollama.mode = "error"
 
     with pytest.raises(EmbeddingError):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import sys
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -143,3 +144,28 @@ def outcome(found: bool, result: Any, *, as_json: bool, done: str, missing: str)
     elif not as_json:
         click.echo(done)
     return 0 if found else 1
+
+
+@contextmanager
+def progress(what: str, least: int = 0) -> Iterator[Callable[[int, int], None] | None]:
+    """A progress bar on standard error where that is a terminal, for ``least`` steps or more.
+
+    Yields what is called with the steps done and their total.
+    """
+    if not sys.stderr.isatty():
+        yield None
+        return
+    # Drawing is the only thing that needs rich.
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        tasks: list[Any] = []
+
+        def show(done: int, total: int) -> None:
+            if total >= least:
+                if not tasks:
+                    tasks.append(bar.add_task(what))
+                bar.update(tasks[0], completed=done, total=total)
+
+        yield show

@@ -98,7 +98,10 @@ _COMMANDS = {
     "forget": "memories",
     "link": "links",
     "unlink": "links",
+    "export": "transfer",
+    "import": "transfer",
     "stats": "upkeep",
+    "sweep": "upkeep",
     "embed": "upkeep",
     "doctor": "upkeep",
     "serve": "setup",
@@ -125,19 +128,20 @@ def root() -> None:
     """
 
 
-def settings(**more: Any) -> Settings:
-    """The settings of the running command, with logging set up."""
+def settings(*, warnings: bool = False, **more: Any) -> Settings:
+    """The settings of the running command, with logging set up; ``warnings`` are shown where they matter."""
     given = click.get_current_context().find_root().ensure_object(dict)
     resolved = Settings.resolve(**given, **more)
     # What a server notes is no news to a person who asked for something else.
-    log_to_stderr("error" if resolved.log_level == "info" else resolved.log_level)
+    quiet = "warning" if warnings else "error"
+    log_to_stderr(quiet if resolved.log_level == "info" else resolved.log_level)
     return resolved
 
 
 @contextmanager
-def opened() -> Iterator[AgentMemory]:
+def opened(*, warnings: bool = False) -> Iterator[AgentMemory]:
     """The memory that the running command works on."""
-    resolved = settings()
+    resolved = settings(warnings=warnings)
     is_new = not resolved.db.exists()
     with app.open_memory(resolved) as memory:
         if is_new:

@@ -1,11 +1,8 @@
-"""``stats``, ``embed`` and ``doctor``."""
+"""``stats``, ``sweep``, ``embed`` and ``doctor``."""
 
 from __future__ import annotations
 
 import re
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 
 import click
@@ -47,6 +44,24 @@ def stats(as_json: bool) -> int:
     return 0
 
 
+@click.command(epilog="Example: agent-memory sweep")
+@render.as_json
+@shared_options
+def sweep(as_json: bool) -> int:
+    """Do now what servers do hourly.
+
+    Deletes expired memories, writes decay scores and embeds up to 128 pending memories. Needed only where no server
+    ever runs.
+    """
+    with opened() as memory:
+        report = memory.sweep()
+    if as_json:
+        render.print_json(report._asdict())
+    else:
+        click.echo(f"expired: {report.expired}, rescored: {report.rescored}, embedded: {report.backfilled}")
+    return 0
+
+
 @click.command(epilog="Example: agent-memory embed")
 @shared_options
 def embed() -> int:
@@ -60,8 +75,8 @@ def embed() -> int:
             click.echo("nothing is pending")
             return 0
         try:
-            with _progress("embedding", pending) as advance:
-                written = memory.embed_pending(advance)
+            with render.progress("embedding") as progress:
+                written = memory.embed_pending(progress)
         except EmbedderUnreachable as error:
             raise EmbedderUnreachable(
                 f"{error} — start Ollama, or set {ENVIRONMENT['ollama_url']} to where it is"
@@ -102,7 +117,7 @@ def doctor(fix: bool, stress: str | None, as_json: bool) -> int:
     return 1 if any(finding.status == "problem" for finding in findings) else 0
 
 
-COMMANDS = {"stats": stats, "embed": embed, "doctor": doctor}
+COMMANDS = {"stats": stats, "sweep": sweep, "embed": embed, "doctor": doctor}
 
 
 def _stress(size: str, *, as_json: bool) -> int:
@@ -123,18 +138,3 @@ def _stress(size: str, *, as_json: bool) -> int:
             click.echo(f"FAIL  {failure}")
         click.echo("passed" if report.passed else "FAILED")
     return 0 if report.passed else 1
-
-
-@contextmanager
-def _progress(what: str, total: int) -> Iterator[Callable[[int], None] | None]:
-    """A progress bar on standard error, where that is a terminal."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    # Drawing is the only thing that needs rich.
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True)) as progress:
-        task = progress.add_task(what, total=total)
-        yield lambda count: progress.advance(task, count)

@@ -52,7 +52,7 @@ def check_id(field: str, value: int) -> int:
 def check_content(content: str) -> str:
     """``content`` itself, which shows something when printed and is at most 1 MiB of UTF-8."""
     check_text("content", content)
-    if not _visible(content):
+    if not is_visible(content):
         raise InvalidArgument(f"content must be a non-empty string (got {_shown(content)})")
     size = len(content.encode())
     if size > MAX_CONTENT_BYTES:
@@ -114,6 +114,6 @@ def _shown(value: object) -> str:
     return shorten(repr(value))
 
 
-def _visible(content: str) -> bool:
+def is_visible(content: str) -> bool:
     """Whether some character is neither white space nor invisible (Unicode categories C and Z)."""
     return any(unicodedata.category(character)[0] not in "CZ" for character in content)

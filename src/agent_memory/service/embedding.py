@@ -6,7 +6,7 @@ import logging
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from agent_memory.domain.embedding import Embedder
+from agent_memory.domain.embedding import Embedder, Health
 from agent_memory.errors import EmbedderUnreachable, EmbeddingError, EmbeddingRejected
 from agent_memory.service.breaker import CircuitBreaker
 from agent_memory.service.ports import Store
@@ -14,6 +14,8 @@ from agent_memory.service.ports import Store
 log = logging.getLogger(__name__)
 
 BACKFILL_BATCH: Final = 128
+EMBED_BATCH: Final = 32
+"""Small enough for a slow machine to answer in time."""
 BEFORE_ALL: Final = -(2**63)
 """An id below every other."""
 
@@ -62,19 +64,40 @@ class Embedding:
         if not rows:
             return Backfill(0, None)
         vectors = self._embed_each([content for _, content in rows])
+        return Backfill(self._write("sweep", rows, vectors), rows[-1][0] if len(rows) == limit else None)
+
+    def embed_now(self, rows: Sequence[tuple[int, str]]) -> None:
+        """Embed memories that were just added, given as id and content; what cannot be embedded stays pending."""
+        if self.obstacle is not None:
+            return
+        for start in range(0, len(rows), EMBED_BATCH):
+            batch = rows[start : start + EMBED_BATCH]
+            try:
+                vectors = self._breaker.embed([content for _, content in batch])
+            except EmbeddingError as error:
+                log.debug("embedding failed (%s); the sweep will try again", error)
+                return
+            self._write("import", batch, vectors)
+
+    def _write(self, operation: str, rows: Sequence[tuple[int, str]], vectors: Sequence[bytes | None]) -> int:
+        """Keep each vector whose memory still holds the text it was made of, and return how many did."""
         written = 0
-        with self._store.writing("sweep") as writer:
+        with self._store.writing(operation) as writer:
             for (memory_id, content), vector in zip(rows, vectors, strict=True):
                 if vector is not None and writer.waits_for(memory_id, content):
                     writer.set_vector(memory_id, vector)
                     written += 1
-        return Backfill(written, rows[-1][0] if len(rows) == limit else None)
+        return written
+
+    def health(self) -> Health:
+        """Whether the embedder could be used now. Asks it."""
+        return self._embedder.health()
 
     def report(self) -> None:
         """Log one line that says whether the embedder is ready."""
         if self.obstacle is not None:
             return
-        health = self._embedder.health()
+        health = self.health()
         if health == "ready":
             log.info("semantic search ready (%s)", self._embedder.model)
         elif health == "model_missing":

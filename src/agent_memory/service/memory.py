@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Self, TypeAlias
+from typing import TYPE_CHECKING, BinaryIO, Self, TypeAlias
 
 from agent_memory.domain import bounds
-from agent_memory.domain.embedding import Embedder
+from agent_memory.domain.embedding import Embedder, Health
 from agent_memory.domain.links import Edge, LinkKind, LinkResult, UnlinkResult
 from agent_memory.domain.memory import (
     UNSET,
@@ -24,15 +24,15 @@ from agent_memory.domain.memory import (
 )
 from agent_memory.errors import EmbeddingError, InvalidArgument
 from agent_memory.service import recall
-from agent_memory.service.embedding import BEFORE_ALL, Embedding
+from agent_memory.service.embedding import BEFORE_ALL, EMBED_BATCH, Embedding
 from agent_memory.service.lifecycle import Lifecycle, SweepReport
-from agent_memory.service.ports import Clock, Reader, Store
+from agent_memory.service.ports import Clock, Progress, Reader, Store
 from agent_memory.service.recency import Recency
 
 if TYPE_CHECKING:
     from agent_memory.domain.statistics import Statistics
-
-_EMBED_BATCH: Final = 32
+    from agent_memory.domain.transfer import ExportReport, GsdReport, ImportReport
+    from agent_memory.service.transfer import Transfer
 
 # Inside the class the name `list` is the operation.
 Memories: TypeAlias = list[Memory]
@@ -216,25 +216,61 @@ class AgentMemory:
         with self._store.reading("embed") as reader:
             return reader.count_pending()
 
-    def embed_pending(self, progress: Callable[[int], None] | None = None) -> int:
+    def embed_pending(self, progress: Progress | None = None) -> int:
         """Embed every pending memory now, in batches of 32, and return how many were embedded.
 
-        What is written stays when it is interrupted; running it again goes on. ``progress`` is called with the
-        number of each batch.
+        What is written stays when it is interrupted; running it again goes on. ``progress`` is called with how many
+        are embedded so far and how many there are in all.
 
         Raises:
             EmbeddingError: The embedder does not work, or stopped working.
         """
         if self._embedding.obstacle is not None:
             raise EmbeddingError(self._embedding.obstacle)
+        pending = self.count_pending()
         total = 0
         after: int | None = BEFORE_ALL
         while after is not None:
-            written, after = self._embedding.backfill(after, _EMBED_BATCH)
+            written, after = self._embedding.backfill(after, EMBED_BATCH)
             total += written
             if progress is not None:
-                progress(written)
+                progress(total, pending)
         return total
+
+    def export_jsonl(self, file: BinaryIO, progress: Progress | None = None) -> ExportReport:
+        """Write every memory and link to ``file`` as JSON Lines, as of one moment.
+
+        ``file`` is opened for writing bytes. ``progress`` is called now and then with how many records
+        are done and how many there are.
+
+        Raises:
+            OSError: ``file`` cannot be written; it holds a part.
+        """
+        return self._transfer().export_jsonl(file, progress)
+
+    def import_jsonl(self, file: BinaryIO, progress: Progress | None = None) -> ImportReport:
+        """Add what a file of :meth:`export_jsonl` holds and is not there yet: all of it or, if it fails, nothing.
+
+        ``file`` is opened for reading bytes, at its beginning. The new memories are pending their vectors.
+
+        Raises:
+            InvalidFile: The file has a defect; ``line`` says where.
+            FormatTooNew: A newer version wrote it.
+            OSError: ``file`` cannot be read.
+        """
+        return self._transfer().import_jsonl(file, progress)
+
+    def import_gsd_state(self, text: str, scope: str | None = None) -> GsdReport:
+        """Add the decisions, concerns and todos of a GSD project's state file that are not there yet."""
+        return self._transfer().import_gsd_state(text, scope)
+
+    def check_health(self) -> Health:
+        """Read one memory, then ask the embedder whether it is ``ready``, ``model_missing`` or ``unreachable``.
+
+        Asking an embedder that hangs takes up to 10 seconds.
+        """
+        self.list(limit=1)
+        return self._embedding.health()
 
     def report_embedder(self) -> None:
         """Say in the log, in one line, whether search by meaning is available."""
@@ -252,6 +288,12 @@ class AgentMemory:
         self._embedding.close()
         self._recency.close()
         self._store.close()
+
+    def _transfer(self) -> Transfer:
+        # A starting server should not wait for what only imports and exports need.
+        from agent_memory.service.transfer import Transfer
+
+        return Transfer(self._store, self._embedding, self._clock)
 
     def __enter__(self) -> Self:
         return self

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
-from agent_memory.domain.links import Edge, Related
+from agent_memory.domain.links import Edge, LinkKind, Related
 from agent_memory.domain.memory import Filters, Memory, NewMemory, Patch
 from agent_memory.domain.statistics import Statistics
+from agent_memory.domain.transfer import Arrival, LinkOutcome
 
 Clock: TypeAlias = Callable[[], int]
 """The current time in UTC unix seconds."""
+
+Progress: TypeAlias = Callable[[int, int], object]
+"""Called now and then during a long operation with the steps done and their total."""
 
 
 class Reader(Protocol):
@@ -29,6 +33,8 @@ class Reader(Protocol):
     def pending(self, after: int, limit: int) -> list[tuple[int, str]]: ...
     def count_pending(self) -> int: ...
     def statistics(self, now: int) -> Statistics: ...
+    def all_memories(self, now: int) -> Iterator[Memory]: ...
+    def all_links(self) -> Iterator[tuple[Edge, int]]: ...
     def embedding_pin(self) -> tuple[str | None, str | None]: ...
 
 
@@ -45,6 +51,14 @@ class Writer(Reader, Protocol):
     def materialize_decay(self, after: int, now: int) -> tuple[int, int | None]: ...
     def link(self, edge: Edge, now: int) -> None: ...
     def unlink(self, edge: Edge) -> bool: ...
+    def arriving(self) -> AbstractContextManager[Arrivals]: ...
+
+
+class Arrivals(Protocol):
+    """Adding memories and links that come from elsewhere, each once."""
+
+    def add(self, arrival: Arrival, now: int, key: int | None = None) -> tuple[int, bool]: ...
+    def link(self, from_key: int, to_key: int, kind: LinkKind, created_at: int) -> LinkOutcome: ...
 
 
 class Store(Protocol):

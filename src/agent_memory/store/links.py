@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import apsw
 
@@ -11,12 +11,20 @@ from agent_memory.domain.links import MAX_EXPANDED_LINKS, Direction, Edge, LinkK
 from agent_memory.store.memories import CorruptRow, load_tags, load_type
 
 
-def insert(connection: apsw.Connection, edge: Edge, now: int) -> None:
-    """Add the relation as stored; one that exists keeps its creation time."""
+def insert(connection: apsw.Connection, edge: Edge, created_at: int) -> bool:
+    """Add the relation as stored. False when it exists, which keeps its creation time."""
     connection.execute(
         "INSERT OR IGNORE INTO memory_links(from_id, to_id, kind, created_at) VALUES (?, ?, ?, ?)",
-        (edge.from_id, edge.to_id, edge.kind.value, now),
+        (edge.from_id, edge.to_id, edge.kind.value, created_at),
     )
+    return connection.changes() > 0
+
+
+def ascending(connection: apsw.Connection) -> Iterator[tuple[Edge, int]]:
+    """Every relation as stored and its creation time, by from, to and kind, read as it is asked for."""
+    rows = connection.execute("SELECT from_id, to_id, kind, created_at FROM memory_links ORDER BY from_id, to_id, kind")
+    for from_id, to_id, kind, created_at in rows:
+        yield Edge(from_id, to_id, _kind(from_id, kind)), created_at
 
 
 def delete(connection: apsw.Connection, edge: Edge) -> bool:
@@ -65,7 +73,11 @@ def related(connection: apsw.Connection, ids: Sequence[int]) -> dict[int, tuple[
 
 
 def _label(memory_id: int, stored: str, direction: Direction) -> str:
+    return _kind(memory_id, stored).label(direction)
+
+
+def _kind(memory_id: int, stored: str) -> LinkKind:
     try:
-        return LinkKind(stored).label(direction)
+        return LinkKind(stored)
     except ValueError:
         raise CorruptRow(f"a link of memory {memory_id} has the unknown kind {stored!r}") from None

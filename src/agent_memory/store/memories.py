@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from typing import Any, Final
 
@@ -12,6 +12,7 @@ import apsw
 
 from agent_memory.domain.decay import HALF_LIFE_SECS, NEGATIVE_LN_2, PINNED_HALF_LIFE_SECS, decay_score
 from agent_memory.domain.memory import PINNED_TYPES, UNSET, Filters, Memory, MemoryType, NewMemory, Patch
+from agent_memory.domain.transfer import Arrival
 from agent_memory.store.connection import triggers_off
 
 log = logging.getLogger(__name__)
@@ -43,19 +44,27 @@ def filter_bindings(filters: Filters) -> dict[str, Any]:
 
 def insert(connection: apsw.Connection, new: NewMemory, embedding_status: int, now: int) -> int:
     """Add ``new`` and return its id; its vector is the caller's."""
+    expires_at = None if new.ttl_secs is None else now + new.ttl_secs
+    arrival = Arrival(new.type, new.content, new.tags, new.source, new.scope, now, 0, expires_at)
+    return insert_arrival(connection, arrival, now, embedding_status)
+
+
+def insert_arrival(connection: apsw.Connection, arrival: Arrival, now: int, embedding_status: int = 0) -> int:
+    """Add ``arrival``, last used at ``now``, and return its id; its vector is the caller's."""
     connection.execute(
-        "INSERT INTO memories(mem_type, content, tags, source, scope, base_weight, created_at, last_accessed, "
-        "expires_at, embedding_status) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO memories(mem_type, content, tags, source, scope, base_weight, access_count, created_at, "
+        "last_accessed, expires_at, embedding_status) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
-            new.type.value,
-            new.content,
-            dump_tags(new.tags),
-            new.source,
-            new.scope,
-            PINNED_WEIGHT if new.type.pinned else 1.0,
+            arrival.type.value,
+            arrival.content,
+            dump_tags(arrival.tags),
+            arrival.source,
+            arrival.scope,
+            PINNED_WEIGHT if arrival.type.pinned else 1.0,
+            arrival.access_count,
+            arrival.created_at,
             now,
-            now,
-            None if new.ttl_secs is None else now + new.ttl_secs,
+            arrival.expires_at,
             embedding_status,
         ),
     )
@@ -95,6 +104,12 @@ def newest(connection: apsw.Connection, filters: Filters, limit: int | None, now
         {**filter_bindings(filters), "limit": limit},
     )
     return [_memory(row, now) for row in list(rows)]
+
+
+def ascending(connection: apsw.Connection, now: int) -> Iterator[Memory]:
+    """Every memory by ascending id, as of ``now``, read as it is asked for."""
+    for row in connection.execute(f"SELECT {_COLUMNS} FROM memories m ORDER BY m.id"):
+        yield _memory(row, now)
 
 
 def patch(connection: apsw.Connection, memory_id: int, changes: Patch, now: int) -> None:

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 import apsw
 
@@ -29,6 +29,9 @@ from agent_memory.store.connection import (
     transaction,
 )
 from agent_memory.store.filesystem import remote_file_system
+
+if TYPE_CHECKING:
+    from agent_memory.store.transfer import Arrivals
 
 log = logging.getLogger(__name__)
 
@@ -87,6 +90,14 @@ class Reader:
     def statistics(self, now: int) -> Statistics:
         """Counts over the whole file."""
         return statistics.gather(self._connection, now)
+
+    def all_memories(self, now: int) -> Iterator[Memory]:
+        """Every memory by ascending id, read as it is asked for."""
+        return memories.ascending(self._connection, now)
+
+    def all_links(self) -> Iterator[tuple[Edge, int]]:
+        """Every relation as stored and its creation time, by from, to and kind, read as it is asked for."""
+        return links.ascending(self._connection)
 
     def embedding_pin(self) -> tuple[str | None, str | None]:
         """The model and dimension of every vector in the file, as it says."""
@@ -147,6 +158,18 @@ class Writer(Reader):
     def unlink(self, edge: Edge) -> bool:
         """Remove a relation, as stored. False when there was none."""
         return links.delete(self._connection, edge)
+
+    @contextmanager
+    def arriving(self) -> Iterator[Arrivals]:
+        """Adding memories and links from elsewhere, each once."""
+        # Only an import pays for what hashing loads.
+        from agent_memory.store import transfer
+
+        if self._has_vectors:
+            # Ids may be used again: a vector without a memory must not wait for the next of its id.
+            vectors.delete_orphans(self._connection)
+        with transfer.arriving(self._connection) as arrivals:
+            yield arrivals
 
     def _write_vector(self, memory_id: int, vector: bytes | None) -> None:
         if not self._has_vectors:
