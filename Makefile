@@ -32,6 +32,7 @@ bench: compiled
 	$(BIN)/python bench/startup.py
 	$(BIN)/python bench/calls.py
 	$(BIN)/python bench/search.py
+	$(BIN)/python bench/transfer.py
 
 pins:
 	uv export --quiet --format requirements-txt --no-hashes --no-emit-project --no-annotate --no-header --all-groups --output-file requirements/dev.txt

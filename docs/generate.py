@@ -20,6 +20,7 @@ from click.testing import CliRunner
 from agent_memory.cli.root import root
 from agent_memory.mcp.session import Tool
 from agent_memory.mcp.tools import tools
+from agent_memory.rest.routes import Operation, operations
 from agent_memory.service.memory import AgentMemory
 
 DOCS: Final = Path(__file__).parent
@@ -48,9 +49,31 @@ def tool_tables() -> str:
     return "\n".join(_tool(tool) for tool in listed_tools())
 
 
+def route_table() -> str:
+    """Each route with what it takes and answers."""
+    rows = []
+    for operation in listed_operations():
+        schema = operation.body or operation.query or {"properties": {}, "required": []}
+        names = [f"`{name}`" if name in schema["required"] else f"`{name}`?" for name in schema["properties"]]
+        where = "body" if operation.body else "query"
+        taken = f"{where}: {', '.join(names)}" if names else "-"
+        statuses = ", ".join(str(status) for status in sorted(operation.answers))
+        rows.append(f"| `{operation.method} {operation.path}` | {operation.summary} | {taken} | {statuses} |")
+    return "\n".join(["| route | does | takes (? may be left out) | answers |", "|---|---|---|---|", *rows])
+
+
+def listed_operations() -> list[Operation]:
+    """The routes, in the order of the OpenAPI document. They are described, not called, so they need no memory."""
+    return operations(cast(AgentMemory, None))
+
+
 def pages() -> dict[Path, str]:
     """Each page that holds a generated block, with its text as it should be."""
-    blocks: Mapping[str, Callable[[], str]] = {"commands": help_pages, "tools": tool_tables}
+    blocks: Mapping[str, Callable[[], str]] = {
+        "commands": help_pages,
+        "routes": route_table,
+        "tools": tool_tables,
+    }
     wanted = {}
     for page in sorted(DOCS.glob("*.md")):
         text = page.read_text(encoding="utf-8")

@@ -17,10 +17,14 @@ def bench(script: str, *arguments: str) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("script", ["startup.py", "calls.py", "search.py", "official_sdk_server.py"])
+@pytest.mark.parametrize("script", ["startup.py", "calls.py", "search.py", "transfer.py", "official_sdk_server.py"])
 def test_every_script_starts(script: str) -> None:
     assert "usage" in bench(script, "--help")
 
 
 def test_the_search_benchmark_prints_its_table() -> None:
     assert "| two words | hybrid |" in bench("search.py", "--sizes", "100", "--seconds", "0.01")
+
+
+def test_the_transfer_benchmark_prints_its_table() -> None:
+    assert "| export |" in bench("transfer.py", "--memories", "100")

@@ -88,8 +88,13 @@ def test_generated_blocks_are_what_the_program_says(page: Path) -> None:
     assert page.read_text(encoding="utf-8") == GENERATOR["pages"]()[page], "run `.venv/bin/python docs/generate.py`"
 
 
-def test_the_command_line_page_and_the_tools_page_are_generated() -> None:
-    assert [page.name for page in GENERATOR["pages"]()] == ["cli.md", "tools.md"]
+def test_the_pages_of_every_door_are_generated() -> None:
+    assert [page.name for page in GENERATOR["pages"]()] == ["cli.md", "rest.md", "tools.md"]
+
+
+@pytest.mark.parametrize("route", [f"{route.method} {route.path}" for route in GENERATOR["listed_operations"]()])
+def test_every_route_is_documented(route: str) -> None:
+    assert f"\n| `{route}` |" in read("docs", "rest.md")
 
 
 @pytest.mark.parametrize("command", GENERATOR["command_names"]())

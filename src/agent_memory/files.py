@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,14 +23,17 @@ def create_private(path: Path) -> int:
 
 
 @contextmanager
-def replacing(path: Path, label: str) -> Iterator[BinaryIO]:
+def replacing(path: Path, label: str, *, overwrite: bool = True) -> Iterator[BinaryIO]:
     """A new private file that takes the place of ``path`` when the block ends, and is gone when it raises.
 
     Until then it is ``<path>.<label>-tmp-<pid>``, beside ``path``. What is in place is complete and on disk.
 
     Raises:
+        FileExistsError: ``path`` is there and is not to be overwritten.
         OSError: It cannot be created, written or put in place; ``path`` is as it was.
     """
+    if not overwrite and os.path.lexists(path):
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
     temporary = path.with_name(f"{path.name}.{label}-tmp-{os.getpid()}")
     # A process of that number left it behind; this one has not begun.
     temporary.unlink(missing_ok=True)
@@ -38,11 +42,28 @@ def replacing(path: Path, label: str) -> Iterator[BinaryIO]:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.replace(temporary, path)
+        if overwrite:
+            os.replace(temporary, path)
+        else:
+            _put_in_free_place(temporary, path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
     sync_directory(path.parent)
+
+
+def _put_in_free_place(temporary: Path, path: Path) -> None:
+    """Rename without overwriting what another program may have put there meanwhile."""
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path)) from None
+    except OSError:
+        # A file system without links: a reserved name can be replaced without harm.
+        os.close(create_private(path))
+        os.replace(temporary, path)
+    else:
+        temporary.unlink()
 
 
 def make_private_directory(path: Path) -> None:

@@ -6,14 +6,18 @@ import logging
 import queue
 import sys
 import threading
+from collections.abc import Sequence
 from typing import Final
 
 _MOST_WAITING: Final = 1_000
 _FLUSH_SECS: Final = 0.2
+_NUMBERS: Final = logging.getLevelNamesMapping()
 
 
-def log_to_stderr(level: str, *, background: bool = False) -> None:
+def log_to_stderr(level: str, *, background: bool = False, libraries: Sequence[str] = ()) -> None:
     """Write this package's log records of at least ``level`` to standard error, one a line.
+
+    Of ``libraries`` only warnings and errors are written, however low ``level`` is.
 
     In the ``background`` nobody who logs waits for the reader of standard error: a client may leave it unread.
     A terminal or pipe with a narrow encoding gets escapes instead of an error.
@@ -24,10 +28,11 @@ def log_to_stderr(level: str, *, background: bool = False) -> None:
         sys.stderr.reconfigure(errors="backslashreplace")
     handler = _BackgroundHandler() if background else logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    logger = logging.getLogger("agent_memory")
-    logger.handlers[:] = [handler]
-    logger.setLevel(level.upper())
-    logger.propagate = False
+    for name in ("agent_memory", *libraries):
+        logger = logging.getLogger(name)
+        logger.handlers[:] = [handler]
+        logger.setLevel(level.upper() if name == "agent_memory" else max(logging.WARNING, _NUMBERS[level.upper()]))
+        logger.propagate = False
 
 
 class _BackgroundHandler(logging.Handler):

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
 from tests.support.ollama import NOBODY
+from tests.support.zygote import Forked
 
 TIMEOUT = 30.0
 """Seconds until a missing answer fails the test."""
@@ -31,9 +32,13 @@ class StdioServer:
     """A started server. Every line of its standard output and error is kept."""
 
     def __init__(
-        self, command: Sequence[str], env: Mapping[str, str], preexec_fn: Callable[[], None] | None = None
+        self,
+        command: Sequence[str],
+        env: Mapping[str, str],
+        preexec_fn: Callable[[], None] | None = None,
+        started: Forked | None = None,
     ) -> None:
-        self._process = subprocess.Popen(
+        self._process = started or subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -50,6 +55,12 @@ class StdioServer:
         self._threads = [threading.Thread(target=target, daemon=True) for target in (self._read_out, self._read_err)]
         for thread in self._threads:
             thread.start()
+
+    @classmethod
+    def fork(cls, db: os.PathLike[str], **variables: str) -> Self:
+        """`agent-memory serve` on ``db``, without the time that loading it takes."""
+        env = environment(**variables, AGENT_MEMORY_DB=str(db))
+        return cls((), env, started=Forked(["serve"], env))
 
     @classmethod
     def serve(cls, db: os.PathLike[str], **environment: str) -> Self:

@@ -2,47 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Sequence
 
-import click
-
 from agent_memory.cli.root import root
-from agent_memory.errors import AgentMemoryError
+from agent_memory.cli.running import run
 
 __all__ = ["main"]
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run one command and return its exit code: 0, 1 for not found or failed, 2 for wrong usage."""
-    # A standard stream that was closed is None.
-    sys.stdin = sys.stdin or open(os.devnull)  # noqa: SIM115
-    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
-    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            # A narrow encoding shows escapes; it is no reason to fail.
-            stream.reconfigure(errors="backslashreplace")
-    try:
-        result = root.main(list(arguments), prog_name="agent-memory", standalone_mode=False)
-    except click.ClickException as error:
-        error.show()
-        return error.exit_code
-    except click.Abort:
-        sys.stderr.write("Aborted\n")
-        return 1
-    except AgentMemoryError as error:
-        sys.stderr.write(f"Error: {error}\n")
-        return error.exit_code
-    except BrokenPipeError:
-        # The reader of the output has seen enough. Python would complain once more when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        return 0
-    except KeyboardInterrupt:
-        sys.stderr.write("Interrupted\n")
-        return 130
-    except OSError as error:
-        sys.stderr.write(f"Error: {error}\n")
-        return 1
-    return result if isinstance(result, int) else 0
+    return run(root, arguments, "agent-memory")

@@ -105,6 +105,7 @@ _COMMANDS = {
     "embed": "upkeep",
     "doctor": "upkeep",
     "serve": "setup",
+    "serve-rest": "setup",
     "config": "setup",
     "completion": "setup",
     "demo": "setup",

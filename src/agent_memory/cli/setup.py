@@ -1,4 +1,4 @@
-"""``serve``, ``config``, ``completion`` and ``demo``."""
+"""``serve``, ``serve-rest``, ``config``, ``completion`` and ``demo``."""
 
 from __future__ import annotations
 
@@ -11,14 +11,17 @@ from agent_memory.config import DEFAULT_SWEEP_SECS, ENVIRONMENT
 from agent_memory.errors import OpenError
 from agent_memory.logs import log_to_stderr
 
-
-@click.command(epilog="Example: agent-memory --db ~/notes/memory.db serve")
-@click.option(
+_DEFAULT_ADDRESS = "127.0.0.1:7437"
+_sweep_secs = click.option(
     "--sweep-secs",
     type=float,
     metavar="SECONDS",
     help=f"Pause between sweeps [env {ENVIRONMENT['sweep_secs']}; default {DEFAULT_SWEEP_SECS:.0f}].",
 )
+
+
+@click.command(epilog="Example: agent-memory --db ~/notes/memory.db serve")
+@_sweep_secs
 @shared_options
 def serve(sweep_secs: float | None) -> int:
     """Serve MCP over standard input and output. Agents start this themselves: see `config`."""
@@ -28,6 +31,28 @@ def serve(sweep_secs: float | None) -> int:
     resolved = settings(sweep_secs=sweep_secs)
     log_to_stderr(resolved.log_level, background=True)
     run(resolved)
+    return 0
+
+
+@click.command("serve-rest", epilog="Example: agent-memory serve-rest --addr 127.0.0.1:8080")
+@click.option("--addr", default=_DEFAULT_ADDRESS, show_default=True, metavar="IP:PORT", help="Address to listen on.")
+@click.option("--allow-remote", is_flag=True, help="Listen on an address that other machines can reach.")
+@_sweep_secs
+@shared_options
+def serve_rest(addr: str, allow_remote: bool, sweep_secs: float | None) -> int:
+    """Serve the REST API, until a signal ends it.
+
+    There is no authentication: whoever can reach the address can read and delete every memory. /docs describes the
+    routes.
+    """
+    # Starlette and uvicorn are of use to no other command.
+    from agent_memory.rest.address import Address
+    from agent_memory.rest.server import serve as run
+
+    address = Address.parse(addr)
+    resolved = settings(sweep_secs=sweep_secs)
+    log_to_stderr(resolved.log_level, background=True, libraries=("uvicorn",))
+    run(resolved, address, allow_remote=allow_remote)
     return 0
 
 
@@ -70,4 +95,4 @@ def demo(keep: str | None) -> int:
     return play(keep)
 
 
-COMMANDS = {"serve": serve, "config": config, "completion": completion, "demo": demo}
+COMMANDS = {"serve": serve, "serve-rest": serve_rest, "config": config, "completion": completion, "demo": demo}

@@ -80,10 +80,11 @@ COMMANDS = {"export": export, "import": import_}
 
 def _import_jsonl(path: Path) -> int:
     with _reading(path) as file:
+        start = file.tell()
         # The database must not even be opened for a file with a defect.
         with render.progress("checking", _LONG) as progress:
             check_jsonl(file, progress)
-        file.seek(0)
+        file.seek(start)
         with opened(warnings=True) as memory, render.progress("importing", _LONG) as progress:
             report = memory.import_jsonl(file, progress)
     click.echo(
@@ -134,7 +135,7 @@ def _check_output(output: Path, db: Path) -> None:
 
 @contextmanager
 def _reading(path: Path) -> Iterator[BinaryIO]:
-    """The file, or standard input for ``-``, at its beginning; it can be read more than once."""
+    """The file, or what is left of standard input for ``-``; it can be read more than once."""
     with (
         _faults("reading", "standard input" if str(path) == "-" else path),
         nullcontext(sys.stdin.buffer) if str(path) == "-" else open(path, "rb") as given,

@@ -91,6 +91,11 @@ def _is_row(line: str) -> bool:
 
 
 def _item(type: MemoryType, content: str, *tags: str) -> Item:
-    if len(content.encode()) > MAX_ITEM_BYTES or not is_visible(content):
+    try:
+        size = len(content.encode())
+    except UnicodeEncodeError:
+        # A lone surrogate, which no database can hold.
+        raise _Malformed from None
+    if size > MAX_ITEM_BYTES or not is_visible(content):
         raise _Malformed
     return Item(type, content, tags)

@@ -196,9 +196,11 @@ def _parse(text: bytes) -> Record:
         record = _decode(text)
     except msgspec.ValidationError as error:
         raise _Defect(_explain(error, text)) from None
-    except msgspec.DecodeError:
+    except msgspec.DecodeError as error:
         _members(text)
-        raise _Defect("not valid JSON") from None
+        raise _Defect(f"not valid JSON ({error})") from None
+    except RecursionError:
+        raise _Defect(_TOO_DEEP) from None
     if line(record) != text:
         # Only a line that was not written by a program can name a member twice.
         _members(text)
@@ -234,8 +236,11 @@ def _members(text: bytes) -> dict[str, Any]:
         raise _Defect(f"not valid UTF-8 (byte {error.start + 1} is 0x{text[error.start]:02x})") from None
     except json.JSONDecodeError as error:
         raise _Defect(f"not valid JSON ({error.msg} at character {error.pos + 1})") from None
-    except (ValueError, RecursionError) as error:
-        raise _Defect(f"not valid JSON ({error})") from None
+    except ValueError:
+        # Python's limit against numbers that take long to convert.
+        raise _Defect("a number has thousands of digits") from None
+    except RecursionError:
+        raise _Defect(_TOO_DEEP) from None
     if not isinstance(found, dict):
         raise _Defect(f"expected an object, got {_shown(found)}")
     return found
@@ -246,7 +251,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(members) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise _Defect(f"duplicate field `{shorten(twice)}`")
+        raise _Defect(f"duplicate field `{_printed(twice)}`")
     return members
 
 
@@ -261,23 +266,23 @@ def _explain(error: msgspec.ValidationError, text: bytes) -> str:
         return "missing field `record`"
     tag = members["record"]
     if not isinstance(tag, str) or tag not in _RECORDS:
-        shown = f"`{shorten(tag)}`" if isinstance(tag, str) else _shown(tag)
+        shown = f"`{_printed(tag)}`" if isinstance(tag, str) else _shown(tag)
         return f"unknown variant {shown}, expected one of {_listed(_RECORDS)}"
     reason = str(error)
     known = [field.encode_name for field in msgspec.structs.fields(_RECORDS[tag])]
     unknown = [name for name in members if name != "record" and name not in known]
     if unknown:
-        return f"unknown field `{shorten(unknown[0])}`, expected one of {_listed(known)}"
+        return f"unknown field `{_printed(unknown[0])}`, expected one of {_listed(known)}"
     if missing := re.search(r"missing required field `(\w+)`", reason):
         return f"missing field `{missing[1]}`"
     path = re.search(r"at `\$\.(\w+)", reason)
     name = path[1] if path else "record"
     value = members.get(name)
     if name == "type" and isinstance(value, str):
-        return str(InvalidType(value, ", ".join(MemoryType)))
+        return str(InvalidType(_printed(value), ", ".join(MemoryType)))
     if name == "kind" and isinstance(value, str):
-        return f"kind must be one of {', '.join(LinkKind)} (got '{shorten(value)}')"
-    return f"{name}: expected {_EXPECTED.get(name, 'an integer')}, got {_shown(value)}"
+        return f"kind must be one of {', '.join(LinkKind)} (got '{_printed(value)}')"
+    return f"{name}: expected {_EXPECTED.get(name, 'a 64-bit integer')}, got {_shown(value)}"
 
 
 _EXPECTED: Final = {
@@ -289,8 +294,19 @@ _EXPECTED: Final = {
 }
 
 
+_TOO_DEEP: Final = "not valid JSON (it is nested too deeply)"
+
+
 def _shown(value: object) -> str:
-    return shorten(json.dumps(value))
+    try:
+        return shorten(json.dumps(value).replace("\x7f", "\\u007f"))
+    except RecursionError:
+        return "something that is nested too deeply"
+
+
+def _printed(text: str) -> str:
+    """``text`` from the file for a message, on one line and without what could steer a terminal."""
+    return shorten(repr(text)[1:-1])
 
 
 def _listed(names: Any) -> str:

@@ -36,12 +36,12 @@ def serve(settings: Settings) -> None:
     """
     wire = take_standard_streams()
     memory = app.open_memory(settings)
-    log.info("Service initialized: agent-memory %s on %s", __version__, settings.db)
     session = Session(wire, Identity("agent-memory", "Agent memory", __version__, INSTRUCTIONS), tools(memory))
     sweeper = Sweeper(memory.sweep, settings.sweep_secs)
-    threading.Thread(target=_begin_upkeep, args=(session, memory, sweeper), name="upkeep", daemon=True).start()
-    watchdog.watch(lambda: _exit("its client is gone"))
     try:
+        log.info("Service initialized: agent-memory %s on %s", __version__, settings.db)
+        threading.Thread(target=_begin_upkeep, args=(session, memory, sweeper), name="upkeep", daemon=True).start()
+        watchdog.watch(lambda: _exit("its client is gone"))
         session.run()
     except KeyboardInterrupt:
         log.info("interrupted")

@@ -44,7 +44,8 @@ class Transfer:
                     key=memory.id,
                     type=memory.type,
                     content=memory.content,
-                    tags=list(memory.tags),
+                    # Another program may have left half of a pair of surrogates there, as an escape.
+                    tags=[bounds.replace_surrogates(tag) for tag in memory.tags],
                     source=memory.source,
                     scope=memory.scope,
                     created_at=memory.created_at,

@@ -34,7 +34,9 @@ class Arrivals:
         Links refer to it by ``key``, which is new.
         """
         digest = _digest(
-            None if arrival.source is None else arrival.source.encode(), arrival.type.value, arrival.content.encode()
+            None if arrival.source is None else arrival.source.encode(),
+            arrival.type.value.encode(),
+            arrival.content.encode(),
         )
         memory_id: int | None = self._connection.execute(
             "SELECT id FROM temp.known_memories WHERE digest = ?", (digest,)
@@ -68,10 +70,10 @@ def arriving(connection: apsw.Connection) -> Iterator[Arrivals]:
         CREATE TEMP TABLE arrived_keys (key INTEGER PRIMARY KEY, id INTEGER NOT NULL)"""
     )
     try:
-        # As bytes: a text that is no valid UTF-8 has to be known too.
+        # As bytes: a text that is no valid UTF-8 has to be known too, and a value that is no text must do no harm.
         connection.execute(
             """INSERT OR IGNORE INTO temp.known_memories
-            SELECT agent_memory_digest(CAST(source AS BLOB), mem_type, CAST(content AS BLOB)), id
+            SELECT agent_memory_digest(CAST(source AS BLOB), CAST(mem_type AS BLOB), CAST(content AS BLOB)), id
             FROM memories ORDER BY id"""
         )
         yield Arrivals(connection)
@@ -80,6 +82,6 @@ def arriving(connection: apsw.Connection) -> Iterator[Arrivals]:
         connection.execute("DROP TABLE IF EXISTS temp.known_memories; DROP TABLE IF EXISTS temp.arrived_keys")
 
 
-def _digest(source: bytes | None, type: str, content: bytes) -> bytes:
+def _digest(source: bytes | None, type: bytes, content: bytes) -> bytes:
     prefix = b"-" if source is None else b"%d:%b" % (len(source), source)
-    return hashlib.blake2b(b"%b|%b|%b" % (prefix, type.encode(), content), digest_size=_DIGEST_BYTES).digest()
+    return hashlib.blake2b(b"%b|%b|%b" % (prefix, type, content), digest_size=_DIGEST_BYTES).digest()

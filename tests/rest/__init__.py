@@ -1,0 +1,1 @@
+"""The REST daemon: real HTTP against a real process."""
