@@ -32,6 +32,7 @@ bench: compiled
 	$(BIN)/python bench/startup.py
 	$(BIN)/python bench/calls.py
 	$(BIN)/python bench/search.py
+	$(BIN)/python bench/rest.py
 	$(BIN)/python bench/transfer.py
 
 pins:

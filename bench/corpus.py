@@ -14,6 +14,7 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
+from harness import progress
 
 from agent_memory import EmbedderUnreachable, MemoryType
 from agent_memory.domain.embedding import Health
@@ -140,6 +141,19 @@ def fill(path: Path, count: int) -> None:
                 at = _FIRST_DAY + (NOW - _FIRST_DAY) * index // count
                 writer.insert(next(memories), vector.tobytes(), at)
     store.close()
+
+
+def prepared(keep: Path, size: int) -> Path:
+    """A database of ``size`` memories in the directory ``keep``, made there unless it is there already."""
+    path = keep / f"memories-{size}.db"
+    if not path.exists():
+        progress(f"{size}: filling a database")
+        keep.mkdir(parents=True, exist_ok=True)
+        unfinished = path.with_suffix(".unfinished")
+        unfinished.unlink(missing_ok=True)
+        fill(unfinished, size)
+        unfinished.rename(path)
+    return path
 
 
 def _vocabulary(random: np.random.Generator) -> list[str]:

@@ -28,7 +28,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from corpus import COMMON_TAG, NOW, Corpus, NoEmbedder, SeededEmbedder, fill
+from corpus import COMMON_TAG, NOW, Corpus, NoEmbedder, SeededEmbedder, prepared
 from harness import machine, median, percentile, progress, table
 
 import agent_memory
@@ -57,7 +57,7 @@ def main() -> None:
         keep = arguments.keep or Path(scratch)
         for size in sizes:
             path = Path(scratch) / f"run-{size}.db"
-            shutil.copyfile(_prepared(keep, size), path)
+            shutil.copyfile(prepared(keep, size), path)
             file_size[size] = path.stat().st_size
             for mode, embedder in _MODES.items():
                 progress(f"{size}: searching in {mode} mode")
@@ -79,18 +79,6 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--keep", type=Path, help="directory that caches the filled databases")
     parser.add_argument("--seconds", type=float, default=3.0, help="the most to spend on one cell")
     return parser.parse_args()
-
-
-def _prepared(keep: Path, size: int) -> Path:
-    path = keep / f"memories-{size}.db"
-    if not path.exists():
-        progress(f"{size}: filling a database")
-        keep.mkdir(parents=True, exist_ok=True)
-        unfinished = path.with_suffix(".unfinished")
-        unfinished.unlink(missing_ok=True)
-        fill(unfinished, size)
-        unfinished.rename(path)
-    return path
 
 
 def _queries() -> dict[str, list[str]]:

@@ -17,7 +17,9 @@ def bench(script: str, *arguments: str) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("script", ["startup.py", "calls.py", "search.py", "transfer.py", "official_sdk_server.py"])
+@pytest.mark.parametrize(
+    "script", ["startup.py", "calls.py", "search.py", "rest.py", "transfer.py", "official_sdk_server.py"]
+)
 def test_every_script_starts(script: str) -> None:
     assert "usage" in bench(script, "--help")
 
@@ -28,3 +30,9 @@ def test_the_search_benchmark_prints_its_table() -> None:
 
 def test_the_transfer_benchmark_prints_its_table() -> None:
     assert "| export |" in bench("transfer.py", "--memories", "100")
+
+
+def test_the_rest_benchmark_prints_its_tables() -> None:
+    printed = bench("rest.py", "--sizes", "100", "--seconds", "0.05")
+    assert "| GET /api/memories, limit 20 |" in printed
+    assert "| POST /api/memories |" in printed
