@@ -1,0 +1,1 @@
+"""The files that travel, read without any database."""
