@@ -14,7 +14,7 @@ import pytest
 
 import agent_memory
 from tests.support import database
-from tests.support.doors import Door, DoorError, McpDoor
+from tests.support.doors import McpDoor
 from tests.support.ollama import NOBODY
 from tests.support.stdio import StdioServer
 
@@ -66,31 +66,6 @@ def test_the_command_line_reports_a_full_disk_in_one_sentence(db: Path) -> None:
     assert STORAGE_FAULT.format("store") in ended.stderr.decode()
     assert b"Traceback" not in ended.stderr
     assert database.rows(db, "SELECT content FROM memories") == ["kept"]
-
-
-@pytest.mark.parametrize(
-    ("operation", "arguments"),
-    [
-        ("store", {"content": "x", "type": "TODO"}),
-        ("search", {"query": "x"}),
-        ("list", {}),
-        ("update", {"id": 1, "tags": ["x"]}),
-        ("link", {"from_id": 1, "to_id": 2, "kind": "supersedes"}),
-        ("unlink", {"from_id": 1, "to_id": 2, "kind": "supersedes"}),
-        ("forget", {"id": 1}),
-    ],
-)
-def test_a_storage_fault_shows_only_the_generic_sentence(door: Door, operation: str, arguments: dict[str, Any]) -> None:
-    door.store(content="one", type="TODO")
-    door.store(content="two", type="TODO")
-    # What an open server finds when some other program breaks the file under it.
-    database.execute(door.path, "ALTER TABLE memories RENAME TO secrets; DROP TABLE memory_links")
-
-    with pytest.raises(DoorError) as fault:
-        getattr(door, operation)(**arguments)
-
-    assert fault.value.kind == "storage"
-    assert fault.value.message == STORAGE_FAULT.format(operation)
 
 
 @pytest.mark.parametrize("fate", ["moved", "removed", "replaced"])
