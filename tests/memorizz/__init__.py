@@ -1,0 +1,1 @@
+"""The memory graph and its archives."""

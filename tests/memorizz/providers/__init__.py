@@ -1,0 +1,1 @@
+"""The providers: one suite over each, and what is particular to one."""
