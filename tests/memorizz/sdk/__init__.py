@@ -1,0 +1,1 @@
+"""The memory graph through its Python interface."""
