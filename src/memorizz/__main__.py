@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 import sys
-
-from agent_memory import __version__
-
-_USAGE = """Usage: memorizz [--version] [--help]
-
-The memory graph is not part of this version, so there is no command yet.
-The typed memory is: see `agent-memory --help`.
-"""
 
 
 def main() -> int:
-    """Run the command and return its exit code: 2 for anything but ``--version`` and ``--help``."""
-    arguments = sys.argv[1:]
-    if arguments == ["--version"]:
-        sys.stdout.write(f"memorizz {__version__}\n")
-        return 0
-    if arguments == ["--help"]:
-        sys.stdout.write(_USAGE)
-        return 0
-    sys.stderr.write(_USAGE)
-    return 2
+    """Run the command line and return its exit code: 0, 1 for conflicts or a partial restore, 2 for refused."""
+    from agent_memory.cli.running import run
+    from memorizz.cli.root import make_root
+
+    try:
+        return run(make_root(), sys.argv[1:], "memorizz", system_error_code=2)
+    except Exception as error:  # whatever a provider or a file makes of itself, a person gets one line
+        logging.getLogger("agent_memory.memorizz").debug("unexpected", exc_info=error)
+        sys.stderr.write(f"Error: unexpected {type(error).__name__}: {error}\n")
+        return 1
 
 
 if __name__ == "__main__":

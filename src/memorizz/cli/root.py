@@ -1,0 +1,97 @@
+"""The command group, and the options that choose the provider."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from agent_memory._version import __version__
+from agent_memory.logs import log_to_stderr
+from memorizz.config import PATH_VARIABLES, Settings
+from memorizz.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from memorizz.providers.base import MemoryProvider
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+BACKENDS = tuple(PATH_VARIABLES)
+
+
+def provider_options(function: Command) -> Command:
+    """Accept ``--backend`` and ``--path`` here, for :func:`opened`."""
+
+    @functools.wraps(function)
+    def command(*arguments: Any, backend: str | None, path: str | None, **options: Any) -> Any:
+        click.get_current_context().obj = Settings.resolve(backend=backend, path=path)
+        return function(*arguments, **options)
+
+    decorated: Any = command
+    for option in (
+        click.option("--path", type=click.Path(), metavar="PATH", help="Folder or file of the memory."),
+        click.option("--backend", type=click.Choice(BACKENDS), help="Provider [env MEMORIZZ_BACKEND]."),
+    ):
+        decorated = option(decorated)
+    return decorated  # type: ignore[no-any-return]
+
+
+@contextmanager
+def opened(*, create: bool) -> Iterator[MemoryProvider]:
+    """The provider that the running command works on; a memory that is not there is made only with ``create``."""
+    # A command that needs no provider should not pay for one.
+    from memorizz.providers.registry import open_provider
+
+    settings: Settings = click.get_current_context().obj
+    if not create and not settings.path.exists():
+        raise ConfigurationError(
+            f"there is no {settings.backend} memory at {settings.path} (from {settings.origin}); "
+            "name one with --backend and --path, or run `memorizz connect`"
+        )
+    provider = open_provider(settings.backend, {"path": settings.path})
+    try:
+        yield provider
+    finally:
+        provider.close()
+
+
+class Lazy(click.Group):
+    """A group whose commands are imported when they are needed."""
+
+    def __init__(self, modules: dict[str, str], **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self._modules = modules
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        """The names, in the order of the help page."""
+        return list(self._modules)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """The command of that name."""
+        if cmd_name not in self._modules:
+            return None
+        # A command that is not run is not worth its import.
+        from importlib import import_module
+
+        commands: dict[str, click.Command] = import_module(f"memorizz.cli.{self._modules[cmd_name]}").COMMANDS
+        return commands[cmd_name]
+
+
+def make_root() -> click.Group:
+    """The whole command line."""
+
+    def begin() -> None:
+        log_to_stderr("warning")
+
+    root = Lazy(
+        {"memory": "memory", "connect": "connect"},
+        name="memorizz",
+        callback=begin,
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+        help="An agent's whole memory graph, and its portable archives.",
+        epilog="Exit codes: 0 done, 1 conflicts or a partial restore, 2 refused.",
+    )
+    return click.version_option(__version__, prog_name="memorizz", message="%(prog)s %(version)s")(root)

@@ -1,0 +1,1 @@
+"""The archive format: canonical bytes, seal, validation, files."""

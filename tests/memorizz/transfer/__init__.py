@@ -1,0 +1,1 @@
+"""Exporting and importing a memory graph, over real providers."""
