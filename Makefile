@@ -34,6 +34,7 @@ bench: compiled
 	$(BIN)/python bench/search.py
 	$(BIN)/python bench/rest.py
 	$(BIN)/python bench/transfer.py
+	$(BIN)/python bench/memory_graph.py
 
 pins:
 	uv export --quiet --format requirements-txt --no-hashes --no-emit-project --no-annotate --no-header --all-groups --output-file requirements/dev.txt

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from pathlib import Path
 
 import pytest
@@ -51,6 +51,47 @@ THIRD_PARTY = {
 """Each library and the only rooms that may know it."""
 
 
+MEMORIZZ_ROOMS: dict[str, set[str]] = {
+    "errors": set(),
+    "taxonomy": set(),
+    "records": {"errors", "taxonomy"},
+    "ports": set(),
+    "checks": {"errors", "records", "taxonomy"},
+    "config": {"errors"},
+    "agents": {"checks", "errors", "records", "taxonomy"},
+    "providers": {"errors", "records", "taxonomy"},
+    "entries": {"providers", "records", "taxonomy"},
+    "timeline": {"entries", "providers", "records", "taxonomy"},
+    "history": {"entries", "errors", "ports", "providers", "records", "taxonomy", "timeline"},
+    "context": {"checks", "entries", "errors", "ports", "providers", "records", "taxonomy"},
+    "stores": {"checks", "entries", "errors", "history", "ports", "providers", "records", "taxonomy"},
+    "archive": {"agents", "errors", "history", "providers", "records", "taxonomy"},
+    "memory_archive": {"archive", "errors", "taxonomy"},
+    "cli": {"archive", "config", "errors", "memory_archive", "providers", "taxonomy", "timeline"},
+    "package": set(),
+    "__main__": {"cli"},
+}
+"""For each room of ``memorizz`` the rooms of it that it may import beside itself."""
+
+MEMORIZZ_FOUNDATION: dict[str, set[str]] = {
+    "errors": {"errors"},
+    "checks": {"errors"},
+    "config": {"files"},
+    "providers": {"errors", "files", "store"},
+    "timeline": {"errors"},
+    "archive": {"_version", "files"},
+    "cli": {"_version", "cli", "logs"},
+    "__main__": {"cli"},
+}
+"""For each room of ``memorizz`` the rooms of ``agent_memory`` that it stands on."""
+
+MEMORIZZ_THIRD_PARTY = {
+    "apsw": {"providers"},
+    "click": {"cli"},
+    "msgspec": {"agents", "archive", "checks", "providers", "stores"},
+}
+
+
 def imports(file: Path) -> Iterator[str]:
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
@@ -64,21 +105,20 @@ def imports(file: Path) -> Iterator[str]:
                 yield node.module
 
 
-def files() -> list[Path]:
-    return sorted((SOURCE / "agent_memory").rglob("*.py"))
+def files(package: str = "agent_memory") -> list[Path]:
+    return sorted((SOURCE / package).rglob("*.py"))
 
 
 def room_of(file: Path) -> str:
-    relative = file.relative_to(SOURCE / "agent_memory")
-    name = relative.parts[0].removesuffix(".py")
+    name = file.relative_to(SOURCE).parts[1].removesuffix(".py")
     return "package" if name == "__init__" else name
 
 
-def room_imported(name: str) -> str | None:
+def room_imported(name: str, package: str = "agent_memory", rooms: Container[str] = ROOMS.keys()) -> str | None:
     parts = name.split(".")
-    if parts[0] != "agent_memory":
+    if parts[0] != package:
         return None
-    known = len(parts) > 1 and parts[1] in ROOMS
+    known = len(parts) > 1 and parts[1] in rooms
     return parts[1] if known else "package"
 
 
@@ -96,6 +136,21 @@ def test_a_file_imports_only_the_rooms_below_its_own(file: Path) -> None:
         assert imported in ROOMS[room], f"{relative} imports {name}"
 
 
+@pytest.mark.parametrize("file", files("memorizz"), ids=lambda file: str(file.relative_to(SOURCE)))
+def test_a_file_of_the_memory_graph_stays_in_its_room_too(file: Path) -> None:
+    room = room_of(file)
+    for name in imports(file):
+        if room == "package":
+            continue  # it names every room, for those who read types
+        own = room_imported(name, "memorizz", MEMORIZZ_ROOMS.keys())
+        assert own in {None, room, *MEMORIZZ_ROOMS[room]}, f"{file.name} imports {name}"
+        below = room_imported(name)
+        assert below in {None, *MEMORIZZ_FOUNDATION.get(room, set())}, f"{file.name} imports {name}"
+        library = name.split(".")[0]
+        if library not in sys.stdlib_module_names and library not in ("agent_memory", "memorizz"):
+            assert room in MEMORIZZ_THIRD_PARTY[library], f"{file.name} imports {name}"
+
+
 @pytest.mark.parametrize("file", files(), ids=lambda file: str(file.relative_to(SOURCE)))
 def test_a_library_is_known_in_its_rooms_only(file: Path) -> None:
     standard = set(sys.stdlib_module_names)
@@ -107,12 +162,13 @@ def test_a_library_is_known_in_its_rooms_only(file: Path) -> None:
 
 
 def test_only_config_reads_the_environment() -> None:
-    readers = [file for file in files() if "os.environ" in file.read_text() or "getenv" in file.read_text()]
-    assert [file.name for file in readers] == ["config.py"]
+    for package in ("agent_memory", "memorizz"):
+        readers = [file for file in files(package) if "os.environ" in file.read_text() or "getenv" in file.read_text()]
+        assert [file.name for file in readers] == ["config.py"]
 
 
 def test_a_file_holds_one_noun_and_a_function_one_idea() -> None:
-    for file in files():
+    for file in (*files(), *files("memorizz")):
         text = file.read_text(encoding="utf-8")
         assert text.count("\n") <= 400, file
         for node in ast.walk(ast.parse(text)):
@@ -122,7 +178,7 @@ def test_a_file_holds_one_noun_and_a_function_one_idea() -> None:
 
 
 def test_every_public_name_has_a_docstring() -> None:
-    for file in files():
+    for file in (*files(), *files("memorizz")):
         tree = ast.parse(file.read_text(encoding="utf-8"))
         assert ast.get_docstring(tree), file
         classes = [node for node in tree.body if isinstance(node, ast.ClassDef) and not node.name.startswith("_")]

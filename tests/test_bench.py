@@ -18,7 +18,8 @@ def bench(script: str, *arguments: str) -> str:
 
 
 @pytest.mark.parametrize(
-    "script", ["startup.py", "calls.py", "search.py", "rest.py", "transfer.py", "official_sdk_server.py"]
+    "script",
+    ["startup.py", "calls.py", "search.py", "rest.py", "transfer.py", "memory_graph.py", "official_sdk_server.py"],
 )
 def test_every_script_starts(script: str) -> None:
     assert "usage" in bench(script, "--help")
@@ -36,3 +37,7 @@ def test_the_rest_benchmark_prints_its_tables() -> None:
     printed = bench("rest.py", "--sizes", "100", "--seconds", "0.05")
     assert "| GET /api/memories, limit 20 |" in printed
     assert "| POST /api/memories |" in printed
+
+
+def test_the_memory_graph_benchmark_prints_its_table() -> None:
+    assert "| sqlite: copy with new ids |" in bench("memory_graph.py", "--records", "50")

@@ -15,10 +15,12 @@ NewId: TypeAlias = Callable[[], str]
 
 
 def system_clock() -> datetime:
+    """The time of this machine."""
     return datetime.now(UTC)
 
 
 def random_id() -> str:
+    """A random UUID."""
     return str(uuid.uuid4())
 
 
