@@ -267,5 +267,5 @@ def test_a_state_file_may_begin_with_a_mark_and_end_its_lines_as_windows_does(db
 def test_a_state_file_that_is_not_utf8_is_refused(db: Path) -> None:
     done = run(db, "import", "--from", "gsd-state", "-", input=b"# Decisions\n- caf\xe9\n")
     assert (done.returncode, done.stdout) == (1, b"")
-    assert done.stderr == b"Error: reading -: it must be UTF-8 text (byte 17 is 0xe9)\n"
+    assert done.stderr == b"Error: reading standard input: it must be UTF-8 text (byte 18 is 0xe9)\n"
     assert not db.exists()

@@ -258,3 +258,25 @@ def test_a_short_export_shows_no_progress(filled: Path, target: Path) -> None:
     database.fill(filled, 19_996, content="fact {n}")
     assert "exporting" not in on_a_terminal(filled, target, "export")
     assert len(target.read_bytes().splitlines()) == 20_000
+
+
+def test_a_dash_is_standard_output(filled: Path, tmp_path: Path) -> None:
+    done = run(filled, "export", "--output", "-", cwd=tmp_path)
+    assert len(strict_records(done.stdout)) == 4
+    assert names(tmp_path) == [filled.name]
+
+
+def test_a_closed_standard_output_is_no_export(filled: Path) -> None:
+    closed = f"exec {' '.join(command('--db', str(filled), 'export'))} >&-"
+    done = subprocess.run(["sh", "-c", closed], env=environment(), capture_output=True, timeout=TIMEOUT)
+    assert done.returncode == 1
+    assert b"Error: standard output is closed; name a file with --output" in done.stderr
+
+
+def test_a_device_is_never_replaced(filled: Path) -> None:
+    before = sorted(path.name for path in Path("/dev").iterdir())
+    for device in ("/dev/stdout", "/dev/null", "/dev/new.jsonl"):
+        done = run(filled, "export", "--output", device)
+        assert (done.returncode, done.stdout) == (2, b"")
+        assert "Error: --output must name a file" in done.stderr.decode()
+    assert sorted(path.name for path in Path("/dev").iterdir()) == before

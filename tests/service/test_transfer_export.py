@@ -260,3 +260,27 @@ def test_a_file_that_cannot_be_written_is_an_os_error_and_the_memory_goes_on(mem
         memory.export_jsonl(full)
     assert len(records(exported(memory))) == 2
     assert memory.store("b", "TODO") == 2
+
+
+def test_links_that_lead_to_no_memory_are_left_out_with_a_warning(
+    memory: AgentMemory, db: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for content in "ab":
+        memory.store(content, "TODO")
+    memory.link(1, 2, "supersedes")
+    # As a program leaves them that deletes without looking at foreign keys.
+    database.execute(db, "PRAGMA foreign_keys = OFF; INSERT INTO memory_links VALUES (1, 99, 'caused_by', 5)")
+    found = records(exported(memory))
+    assert [record["exported_links"] for record in found if record["record"] == "header"] == [1]
+    assert [(record["from"], record["to"]) for record in found if record["record"] == "link"] == [(1, 2)]
+    assert "1 links lead to no memory and are left out" in caplog.text
+    strict_records(exported(memory))
+
+
+def test_a_link_whose_time_is_none_is_a_storage_fault(memory: AgentMemory, db: Path) -> None:
+    for content in "ab":
+        memory.store(content, "TODO")
+    memory.link(1, 2, "supersedes")
+    database.execute(db, "UPDATE memory_links SET created_at = 'yesterday'")
+    with pytest.raises(StorageError, match="export failed"):
+        exported(memory)

@@ -121,6 +121,13 @@ def test_a_stored_memory_is_the_same_as_that_of_the_file(am: AgentMemory, db: Pa
     assert database.everything(db)[:2] == before
 
 
+def test_of_equal_memories_that_are_there_the_first_takes_the_links(am: AgentMemory, db: Path) -> None:
+    for content in ("b", "a", "a", "a"):
+        am.store(content, "TODO")
+    assert imported(am, file(memory(7, "a"), memory(8, "b"), link(7, 8))) == (0, 2, 0, 1, 0, 0)
+    assert edges(db) == [(2, 1, "supersedes", 30)]
+
+
 def test_two_equal_memories_of_a_file_become_the_first(am: AgentMemory, db: Path) -> None:
     data = file(
         memory(9, "a", tags=["first"]), memory(3, "a", tags=["second"]), memory(4, "b"),
@@ -318,3 +325,22 @@ def test_imported_memories_are_forgotten_with_their_links_as_any_other(am: Agent
     assert edges(db) == []
     assert am.store("c", "TODO") == 3
     database.check_integrity(db)
+
+
+def test_its_own_export_adds_no_link_to_a_twin(am: AgentMemory, db: Path) -> None:  # F1
+    first, second, other = (am.store(content, "TODO") for content in ("twin", "twin", "other"))
+    am.link(second, other, "supersedes")
+    before = database.everything(db)
+    report = imported(am, exported(am))
+    assert (report.imported, report.links_imported, report.links_skipped_duplicates) == (0, 0, 1)
+    assert database.everything(db) == before
+    assert first != second
+
+
+def test_the_largest_count_of_uses_stays_an_integer(am: AgentMemory, db: Path) -> None:
+    largest = 2**63 - 1
+    imported(am, file(memory(1, "needle", access_count=largest)))
+    am.search("needle")
+    am.update(1, scope="s")
+    assert database.rows(db, "SELECT access_count, typeof(access_count) FROM memories") == [(largest, "integer")]
+    assert [found.content for found in am.list()] == ["needle"]

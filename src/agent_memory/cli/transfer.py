@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
 import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from types import FrameType
 from typing import BinaryIO, Final
 
 import click
@@ -33,10 +36,16 @@ _LONG: Final = 20_000
 def export(output: Path | None) -> int:
     """Write every memory and link to one portable JSONL file.
 
-    Without --output it goes to standard output. Vectors are left out: the importing machine makes its own.
+    Without --output, or with -, it goes to standard output. Vectors are left out: the importing machine makes its own.
     """
-    if output is not None:
+    if output is None or str(output) == "-":
+        output = None
+        if sys.stdout.name == os.devnull:
+            raise click.ClickException("standard output is closed; name a file with --output")
+    else:
         _check_output(output, settings().db)
+    # What is half written should not stay behind.
+    signal.signal(signal.SIGTERM, _end)
     with (
         opened(warnings=True) as memory,
         render.progress("exporting", _LONG) as progress,
@@ -78,6 +87,10 @@ def import_(format: str, path: Path, scope: str | None) -> int:
 COMMANDS = {"export": export, "import": import_}
 
 
+def _end(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
+    raise SystemExit(128 + number)
+
+
 def _import_jsonl(path: Path) -> int:
     with _reading(path) as file:
         start = file.tell()
@@ -106,7 +119,7 @@ def _import_gsd_state(path: Path, scope: str | None) -> int:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise click.ClickException(
-            f"reading {path}: it must be UTF-8 text (byte {error.start} is 0x{data[error.start]:02x})"
+            f"reading {_name(path)}: it must be UTF-8 text (byte {error.start + 1} is 0x{data[error.start]:02x})"
         ) from None
     with opened() as memory:
         report = memory.import_gsd_state(text, _project(path) if scope is None else scope)
@@ -126,7 +139,8 @@ def _project(path: Path) -> str:
 
 def _check_output(output: Path, db: Path) -> None:
     """Refuse to put the export in the place of something that is none."""
-    if output.exists() and not output.is_file():
+    devices = Path(os.devnull).resolve().parent
+    if (output.exists() and not output.is_file()) or output.absolute().parent.resolve() == devices:
         raise InvalidSetting(f"--output must name a file (got {str(output)!r})")
     taken = [db, *(db.with_name(f"{db.name}{ending}") for ending in ("-wal", "-shm", "-journal"))]
     if output.resolve() in taken or (output.exists() and db.exists() and output.samefile(db)):
@@ -137,7 +151,7 @@ def _check_output(output: Path, db: Path) -> None:
 def _reading(path: Path) -> Iterator[BinaryIO]:
     """The file, or what is left of standard input for ``-``; it can be read more than once."""
     with (
-        _faults("reading", "standard input" if str(path) == "-" else path),
+        _faults("reading", _name(path)),
         nullcontext(sys.stdin.buffer) if str(path) == "-" else open(path, "rb") as given,
     ):
         if given.seekable():
@@ -147,6 +161,10 @@ def _reading(path: Path) -> Iterator[BinaryIO]:
             shutil.copyfileobj(given, copy)
             copy.seek(0)
             yield copy
+
+
+def _name(path: Path) -> str:
+    return "standard input" if str(path) == "-" else str(path)
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from agent_memory.domain.embedding import Embedder, Health
-from agent_memory.errors import EmbedderUnreachable, EmbeddingError, EmbeddingRejected
+from agent_memory.errors import EmbedderUnreachable, EmbeddingError, EmbeddingRejected, StorageError
 from agent_memory.service.breaker import CircuitBreaker
 from agent_memory.service.ports import Store
 
@@ -77,7 +77,12 @@ class Embedding:
             except EmbeddingError as error:
                 log.debug("embedding failed (%s); the sweep will try again", error)
                 return
-            self._write("import", batch, vectors)
+            try:
+                self._write("import", batch, vectors)
+            except StorageError as error:
+                # The memories themselves are in the file already.
+                log.warning("%s; the new memories are pending their vectors", error)
+                return
 
     def _write(self, operation: str, rows: Sequence[tuple[int, str]], vectors: Sequence[bytes | None]) -> int:
         """Keep each vector whose memory still holds the text it was made of, and return how many did."""

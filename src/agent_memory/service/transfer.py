@@ -108,6 +108,9 @@ class Transfer:
         if counted.embedding_dim is None or not counted.embedding_model:
             log.error("export failed: the file does not say which model its vectors are of")
             raise StorageError("export")
+        links, broken = reader.count_links()
+        if broken:
+            log.warning("%d links lead to no memory and are left out; `agent-memory doctor` names them", broken)
         return jsonl.Header(
             exported_at=now,
             embedding_model=counted.embedding_model,
@@ -115,7 +118,7 @@ class Transfer:
             schema_version=counted.schema_version,
             agent_memory_version=__version__,
             exported_rows=counted.memories,
-            exported_links=counted.links,
+            exported_links=links,
         )
 
 

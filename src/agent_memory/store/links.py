@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 import apsw
 
 from agent_memory.domain.links import MAX_EXPANDED_LINKS, Direction, Edge, LinkKind, Related, snippet
 from agent_memory.store.memories import CorruptRow, load_tags, load_type
+
+_SOUND: Final = "from_id IN (SELECT id FROM memories) AND to_id IN (SELECT id FROM memories)"
 
 
 def insert(connection: apsw.Connection, edge: Edge, created_at: int) -> bool:
@@ -21,10 +24,22 @@ def insert(connection: apsw.Connection, edge: Edge, created_at: int) -> bool:
 
 
 def ascending(connection: apsw.Connection) -> Iterator[tuple[Edge, int]]:
-    """Every relation as stored and its creation time, by from, to and kind, read as it is asked for."""
-    rows = connection.execute("SELECT from_id, to_id, kind, created_at FROM memory_links ORDER BY from_id, to_id, kind")
-    for from_id, to_id, kind, created_at in rows:
+    """Every relation as stored and its creation time, by from, to and kind, read as it is asked for.
+
+    What leads to no memory, as programs that do not check foreign keys can leave it, is no relation.
+    """
+    for from_id, to_id, kind, created_at in connection.execute(
+        f"SELECT from_id, to_id, kind, created_at FROM memory_links WHERE {_SOUND} ORDER BY from_id, to_id, kind"
+    ):
+        if not isinstance(created_at, int):
+            raise CorruptRow(f"a link of memory {from_id} was made at {created_at!r}")
         yield Edge(from_id, to_id, _kind(from_id, kind)), created_at
+
+
+def count(connection: apsw.Connection) -> tuple[int, int]:
+    """How many relations there are, and how many more lead to no memory."""
+    sound, all_of_them = connection.execute(f"SELECT count(*) FILTER (WHERE {_SOUND}), count(*) FROM memory_links").get
+    return sound, all_of_them - sound
 
 
 def delete(connection: apsw.Connection, edge: Edge) -> bool:

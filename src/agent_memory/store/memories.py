@@ -30,6 +30,8 @@ FILTER_SQL: Final = """(:type IS NULL OR m.mem_type = :type)
     AND (:scope IS NULL OR m.scope = :scope)
     AND (:tag IS NULL OR (json_valid(m.tags) AND EXISTS (SELECT 1 FROM json_each(m.tags) WHERE value = :tag)))"""
 PINNED_WEIGHT: Final = 2.0
+# SQLite would make a fraction of an integer that grows beyond 64 bits, and an import may bring any.
+_ONE_MORE: Final = "min(access_count, 9223372036854775806) + 1"
 _DECAY_BATCH: Final = 2_000
 
 
@@ -126,7 +128,7 @@ def patch(connection: apsw.Connection, memory_id: int, changes: Patch, now: int)
     assignments = ", ".join(f"{column} = :{column}" for column in columns)
     with nullcontext() if "content" in columns else triggers_off(connection):
         connection.execute(
-            f"UPDATE memories SET {assignments}, access_count = access_count + 1 WHERE id = :id",
+            f"UPDATE memories SET {assignments}, access_count = {_ONE_MORE} WHERE id = :id",
             {**columns, "id": memory_id},
         )
 
@@ -136,7 +138,7 @@ def touch(connection: apsw.Connection, ids: Sequence[int], now: int) -> None:
     with triggers_off(connection):
         connection.execute(
             # A bump may be written late: it must not undo a newer use, nor count for a later memory of that id.
-            "UPDATE memories SET last_accessed = max(last_accessed, :now), access_count = access_count + 1 "
+            f"UPDATE memories SET last_accessed = max(last_accessed, :now), access_count = {_ONE_MORE} "
             "WHERE id IN (SELECT value FROM json_each(:ids)) AND created_at <= :now",
             {"now": now, "ids": json.dumps(list(ids))},
         )

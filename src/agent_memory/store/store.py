@@ -99,6 +99,10 @@ class Reader:
         """Every relation as stored and its creation time, by from, to and kind, read as it is asked for."""
         return links.ascending(self._connection)
 
+    def count_links(self) -> tuple[int, int]:
+        """How many relations there are, and how many more lead to no memory."""
+        return links.count(self._connection)
+
     def embedding_pin(self) -> tuple[str | None, str | None]:
         """The model and dimension of every vector in the file, as it says."""
         return schema.embedding_pin(self._connection)

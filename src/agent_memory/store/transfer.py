@@ -45,9 +45,20 @@ class Arrivals:
         if memory_id is None:
             memory_id = memories.insert_arrival(self._connection, arrival, now)
             self._connection.execute("INSERT INTO temp.known_memories VALUES (?, ?)", (digest, memory_id))
+        elif key is not None and key != memory_id and self._is_at(arrival, key):
+            # Of several that are the same, the one that the file was made of: its own export adds no link to another.
+            memory_id = key
         if key is not None:
             self._connection.execute("INSERT INTO temp.arrived_keys VALUES (?, ?)", (key, memory_id))
         return memory_id, added
+
+    def _is_at(self, arrival: Arrival, memory_id: int) -> bool:
+        return bool(
+            self._connection.execute(
+                "SELECT 1 FROM memories WHERE id = ? AND mem_type = ? AND source IS ? AND content = ?",
+                (memory_id, arrival.type.value, arrival.source, arrival.content),
+            ).get
+        )
 
     def link(self, from_key: int, to_key: int, kind: LinkKind, created_at: int) -> LinkOutcome:
         """Relate the memories of two keys, unless one was never added or both are one memory."""
