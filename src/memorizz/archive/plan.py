@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, get_args
 
@@ -11,7 +11,7 @@ from memorizz.archive import references, remap
 from memorizz.archive.envelope import Archive
 from memorizz.archive.redaction import redact, with_credentials_of
 from memorizz.archive.remap import IdMap, MakeId
-from memorizz.errors import InvalidRecord, MemoryArchiveError
+from memorizz.errors import InvalidRecord, MemoryArchiveError, ProviderError
 from memorizz.providers.contract import Provider
 from memorizz.providers.record_methods import UNSET, UserScope
 from memorizz.records import Record, natural_id
@@ -33,7 +33,7 @@ class Options(NamedTuple):
     target_memory_id: str | None = None
     user_id: UserScope = UNSET
     application_id: str | None = None
-    allowed_types: frozenset[MemoryType] | None = None
+    allowed_types: Iterable[MemoryType | str] | None = None
     reembed: bool = False
 
 
@@ -98,22 +98,27 @@ def make_plan(provider: Provider, archive: Archive, options: Options, make_id: M
         MemoryArchiveError: The archive is not what the options allow, or touches what is outside of the scope.
         ProviderFault: The storage failed.
     """
-    check_options(options)
     stores = {store: [_record(row) for row in archive["stores"][store.value]] for store in MemoryType}
     _check_allowed(stores, options)
     _check_scope(stores, archive["manifest"], options)
     plan = Plan()
-    ids = remap.new_ids(stores, make_id) if options.id_strategy == "new" else IdMap()
+    is_copy = options.id_strategy == "new"
+    ids = remap.new_ids(stores, make_id) if is_copy else IdMap()
     if options.target_memory_id is not None:
         remap.into_namespace(ids, stores, options.target_memory_id)
     _convert_ids(provider, stores, ids)
     plan.id_map = ids.flat()
+    naturals = {} if is_copy else _natural_ids(archive["manifest"])
     for store, records in stores.items():
         if records:
-            _plan_store(provider, plan, store, [_planned(store, record, ids, options) for record in records], options)
+            mine = naturals.get(store.value, {})
+            planned = [_planned(store, record, ids, options, mine.get(record["_id"])) for record in records]
+            _plan_store(provider, plan, store, planned, options, make_id)
     _check_agents(provider, plan, options)
     if options.reembed:
-        _embedder(provider)
+        _check_embedder(provider)
+    if plan.steps and not provider.capabilities.read_only:
+        _check_writable(provider)
     return plan
 
 
@@ -125,11 +130,38 @@ def embedded_text(store: MemoryType, record: Record) -> str | None:
     return found if isinstance(found, str) else None
 
 
-def _embedder(provider: Provider) -> Any:
+def _check_embedder(provider: Provider) -> None:
     embedder = getattr(provider, "embedding_provider", None)
     if not callable(getattr(embedder, "get_embedding", None)):
         raise MemoryArchiveError("reembed needs a destination with an embedding_provider that has get_embedding(text)")
-    return embedder
+
+
+def _check_writable(provider: Provider) -> None:
+    """Take the place of a writer for a moment, where the provider has one."""
+    exclusive = getattr(provider, "exclusive", None)
+    if exclusive is None:
+        return
+    try:
+        with exclusive(MemoryType.SHARED_MEMORY):
+            pass
+    except ProviderError as error:
+        raise MemoryArchiveError(f"the destination cannot be written to: {error}") from error
+
+
+def _natural_ids(manifest: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+    """For records that are in the archive under another id than their natural one: that natural id, by store and id."""
+    found = manifest.get("natural_ids", {})
+    for store, renamed in found.items() if isinstance(found, dict) else [("", None)]:
+        if store not in ID_FIELDS or not isinstance(renamed, dict) or not all(map(_is_text, renamed.values())):
+            raise MemoryArchiveError(
+                "manifest.natural_ids must map stores with a natural id to objects of texts that are not empty "
+                f"(got {found!r:.80})"
+            )
+    return found  # type: ignore[no-any-return]
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and bool(value)
 
 
 def _record(row: Mapping[str, Any]) -> Record:
@@ -179,13 +211,14 @@ def _convert_ids(provider: Provider, stores: remap.Stores, ids: IdMap) -> None:
                 ids.set(store.value, record["_id"], converted)
 
 
-def _planned(store: MemoryType, record: Record, ids: IdMap, options: Options) -> Record:
-    """The record as it is to be written, its new id in it."""
+def _planned(store: MemoryType, record: Record, ids: IdMap, options: Options, natural: str | None) -> Record:
+    """The record as it is to be written, its new id in it, and its natural id where that is another."""
     identifier = ids.get(store.value, record["_id"]) or record["_id"]
     planned = redact(store, ids.rewritten(store, record)).record
     planned["_id"] = planned["id"] = identifier
-    if planned.get(ID_FIELDS.get(store.value, "_id")) is not None:
-        planned[ID_FIELDS.get(store.value, "_id")] = identifier
+    name = ID_FIELDS.get(store.value, "_id")
+    if planned.get(name) is not None:
+        planned[name] = natural or identifier
     if store is MemoryType.MEMAGENT:
         planned["agent_id"] = identifier
         planned["automations_enabled"] = False
@@ -194,21 +227,31 @@ def _planned(store: MemoryType, record: Record, ids: IdMap, options: Options) ->
     return planned
 
 
-def _plan_store(provider: Provider, plan: Plan, store: MemoryType, records: list[Record], options: Options) -> None:
-    present = provider.find(store, [record["_id"] for record in records])
+def _plan_store(
+    provider: Provider, plan: Plan, store: MemoryType, records: list[Record], options: Options, make_id: MakeId
+) -> None:
+    shared = {natural for record in records if (natural := natural_id(store, record)) not in (None, record["_id"])}
+    for natural, physical in provider.find(store, filter(None, shared)).items():
+        # Several may have it, but not of several tenants because an archive says so.
+        holder = provider.get(store, physical)
+        if holder is not None:
+            _check_existing(store, natural, holder, options)
+    matches, occupied = _present(provider, store, records)
     for record in records:
         identifier = record["_id"]
-        physical = present.get(identifier)
-        existing = None if physical is None else provider.get(store, physical)
-        if physical is None or existing is None:
-            step = Step(store, identifier, record)
-        else:
+        existing = matches.get(identifier)
+        if existing is not None:
             _check_existing(store, identifier, existing, options)
             plan.conflicts.append({"memory_type": store.value, "id": identifier})
             if options.conflict == "skip":
                 plan.skipped += 1
                 continue
-            step = _replacement(plan, store, physical, record, existing)
+            step = _replacement(plan, store, record, existing)
+        elif identifier in occupied:
+            fresh = make_id()
+            step = Step(store, fresh, _under(store, fresh, record))
+        else:
+            step = Step(store, identifier, record)
         try:
             provider.check(store, step.id, step.record)
         except InvalidRecord as error:
@@ -216,16 +259,55 @@ def _plan_store(provider: Provider, plan: Plan, store: MemoryType, records: list
         plan.steps.append(step)
 
 
+def _present(provider: Provider, store: MemoryType, records: list[Record]) -> tuple[dict[str, Record], set[str]]:
+    """The records that are there already, by the ids of ours, and those ids of ours that are another record's."""
+    found = provider.find(store, [record["_id"] for record in records])
+    matches: dict[str, Record] = {}
+    claimed: set[str] = set()
+    # Whatever is stored under its own id comes before what only has the natural id.
+    for record in sorted(records, key=lambda record: found.get(record["_id"]) != record["_id"]):
+        physical = found.get(record["_id"])
+        existing = None if physical is None or physical in claimed else provider.get(store, physical)
+        if physical is not None and existing is not None and _is_same(store, record, existing):
+            matches[record["_id"]] = existing
+            claimed.add(physical)
+    occupied = {id for id in found if id not in matches and (id in claimed or provider.get(store, id) is not None)}
+    return matches, occupied
+
+
+def _is_same(store: MemoryType, record: Record, existing: Record) -> bool:
+    theirs = natural_id(store, existing)
+    if theirs is None:
+        return bool(existing["_id"] == record["_id"])
+    return theirs == (natural_id(store, record) or record["_id"])
+
+
+def _under(store: MemoryType, physical: str, record: Record) -> Record:
+    """``record`` for another physical id than its own, which stays its natural one."""
+    moved = {**record, "_id": physical, "id": physical}
+    if natural_id(store, moved) is None:
+        moved[ID_FIELDS[store.value]] = record["_id"]
+    return moved
+
+
 def _check_existing(store: MemoryType, id: str, existing: Record, options: Options) -> None:
     for name, value in (("user_id", options.user_id), ("application_id", options.application_id)):
         unset = UNSET if name == "user_id" else None
-        if value is not unset and record_field(existing, name) != value:
-            raise MemoryArchiveError(f"{store} {id!r:.80}: the destination has such a record outside of the scope")
+        found = record_field(existing, name)
+        if value is unset or found == value:
+            continue
+        # An agent that belongs to nobody is everybody's to use, and nobody's to change.
+        is_shared = store is MemoryType.MEMAGENT and name == "user_id" and found is None
+        if is_shared and options.conflict != "replace":
+            continue
+        rest = "; conflict skip keeps it" if is_shared else ""
+        raise MemoryArchiveError(f"{store} {id!r:.80}: the destination has such a record outside of the scope{rest}")
 
 
-def _replacement(plan: Plan, store: MemoryType, physical: str, record: Record, existing: Record) -> Step:
+def _replacement(plan: Plan, store: MemoryType, record: Record, existing: Record) -> Step:
     """The record in the place of ``existing``: under its physical id, and with its credentials."""
-    merged = with_credentials_of(existing, record)
+    refused: list[str] = []
+    merged = with_credentials_of(existing, record, store, refused)
     if store is MemoryType.MEMAGENT:
         if existing.get("model") is not None:
             merged["model"] = existing["model"]
@@ -233,11 +315,10 @@ def _replacement(plan: Plan, store: MemoryType, physical: str, record: Record, e
             plan.warnings.append(
                 f"the automations of agent {record['_id']!r} are switched off; it keeps its credentials"
             )
-    if physical != record["_id"]:
-        merged = {**merged, "_id": physical, "id": physical}
-        if natural_id(store, merged) is None:
-            merged[ID_FIELDS[store.value]] = record["_id"]
-    return Step(store, physical, merged, existing)
+    for path in refused:
+        plan.warnings.append(f"{store} {record['_id']!r}: {path} leads elsewhere now and does not keep its credentials")
+    physical = existing["_id"]
+    return Step(store, physical, merged if physical == record["_id"] else _under(store, physical, merged), existing)
 
 
 def _check_agents(provider: Provider, plan: Plan, options: Options) -> None:
@@ -262,4 +343,5 @@ def _is_there(provider: Provider, physical: str | None, options: Options) -> boo
     record = None if physical is None else provider.get(MemoryType.MEMAGENT, physical)
     if record is None:
         return False
-    return options.user_id is UNSET or record.get("user_id") == options.user_id
+    # What belongs to nobody, everybody may delegate to.
+    return options.user_id is UNSET or record.get("user_id") in (None, options.user_id)

@@ -74,7 +74,18 @@ EXTERNAL: Final = (
 """The fields whose references an archive names when it does not hold what they refer to."""
 
 # Names of fields and what became of them, not references.
-_OPAQUE: Final = ("field_changes", "changed_fields")
+_OPAQUE: Final = frozenset({"field_changes", "changed_fields"})
+
+# What tools and models were given and said. An id there may be anybody's.
+_FOREIGN: Final = frozenset(
+    {
+        "parameters", "input_schema", "properties", "$defs", "deprecated_arguments", "args", "arguments", "result",
+        "steps", "messages", "tools",
+    }
+)  # fmt: skip
+
+# A name that people give, or a link that stays explicit when what it leads to is not in the archive.
+_ONLY_FOLLOWED: Final = frozenset({"namespace", "previous_event_id"})
 
 Resolve: TypeAlias = Callable[[Kind, str, str | None], str | None]
 """``resolve(kind, value, memory_type)``: what takes the place of a reference, or ``None`` to leave it."""
@@ -88,23 +99,60 @@ def texts(value: Any) -> Iterator[str]:
         yield from (item for item in value if isinstance(item, str))
 
 
+def entry(record: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The journal's entry, captured context or session in the ``content`` of a record, or ``None``.
+
+    These keep their fields there, as an object or as its JSON text; any other text is prose.
+    """
+    content = record.get("content")
+    parsed = parse(content) if isinstance(content, str) else content
+    if isinstance(parsed, dict) and ("record_type" in parsed or "blackboard" in parsed):
+        return parsed
+    return None
+
+
 def rewrite(record: Record, resolve: Resolve) -> Record:
     """``record`` with every structured reference resolved, also those in the JSON text of its ``content``."""
     rewritten = _object(record, resolve, None)
-    content = record.get("content")
-    if isinstance(content, str):
-        parsed = parse(content)
-        # Only entries of the journal, captured context and sessions keep their fields there; other text is prose.
-        if isinstance(parsed, dict) and ("record_type" in parsed or "blackboard" in parsed):
-            inner = _object(parsed, resolve, None)
-            if inner != parsed:
+    if isinstance(record.get("content"), str):
+        found = entry(record)
+        if found is not None:
+            inner = _object(found, resolve, None)
+            if inner != found:
                 rewritten["content"] = json.dumps(inner, ensure_ascii=False, sort_keys=True)
     return rewritten
 
 
+def named(record: Mapping[str, Any]) -> Iterator[tuple[Kind, str, str | None]]:
+    """Everything that a record calls by an id, as arguments for a :data:`Resolve`.
+
+    Left out are ids of records in lists of ancestors, and whatever stands in the data of tools and models.
+    """
+    yield from _named(record, None)
+    if isinstance(record.get("content"), str):
+        yield from _named(entry(record) or {}, None)
+
+
+def _named(value: Any, around: str | None) -> Iterator[tuple[Kind, str, str | None]]:
+    if isinstance(value, list):
+        for item in value:
+            yield from _named(item, around)
+    if not isinstance(value, Mapping):
+        return
+    memory_type = _memory_type(value, around)
+    for name, item in value.items():
+        if name in _OPAQUE or name in _FOREIGN or name in _ONLY_FOLLOWED:
+            continue
+        kind = FIELDS.get(name)
+        if kind is not None and not (kind == ANY and "relation" in value):
+            for text in texts(item):
+                yield kind, text, memory_type
+        if isinstance(item, Mapping | list):
+            yield from _named(item, memory_type)
+
+
 def _object(value: Mapping[str, Any], resolve: Resolve, around: str | None) -> dict[str, Any]:
-    named = value.get("memory_type")
-    memory_type = named if isinstance(named, str) else around
+    memory_type = _memory_type(value, around)
     made = {}
     for name, item in value.items():
         if name in _OPAQUE:
@@ -118,6 +166,11 @@ def _object(value: Mapping[str, Any], resolve: Resolve, around: str | None) -> d
         else:
             made[name] = _value(item, resolve, memory_type)
     return made
+
+
+def _memory_type(value: Mapping[str, Any], around: str | None) -> str | None:
+    said = value.get("memory_type")
+    return said if isinstance(said, str) else around
 
 
 def _value(value: Any, resolve: Resolve, around: str | None) -> Any:
@@ -144,7 +197,11 @@ def _title(key: str, resolve: Resolve) -> str:
 
 def _persona(value: Mapping[str, Any], resolve: Resolve) -> dict[str, Any]:
     made = _object(value, resolve, None)
-    stored = value.get("storage_id")
+    stored, id = value.get("storage_id"), value.get("persona_id")
     if isinstance(stored, str):
-        made["storage_id"] = resolve(MemoryType.PERSONAS.value, stored, None) or stored
+        found = resolve(MemoryType.PERSONAS.value, stored, None)
+        if found is None and isinstance(id, str):
+            # Where the persona is written when it is restored.
+            found = resolve(MemoryType.PERSONAS.value, id, None)
+        made["storage_id"] = stored if found is None else found
     return made

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
 from memorizz.archive import references
-from memorizz.archive.references import ANY, EVENT, FIELDS, NAMESPACE, OWN, SPAN, Kind
+from memorizz.archive.references import ANY, EVENT, NAMESPACE, OWN, SESSION, SPAN, THREAD, Kind
 from memorizz.errors import MemoryArchiveError
 from memorizz.records import Record, field, payload
 from memorizz.taxonomy import MemoryType
@@ -18,6 +20,7 @@ MakeId: TypeAlias = Callable[[], str]
 _SHARED: Final = MemoryType.SHARED_MEMORY.value
 _TOOLBOX: Final = MemoryType.TOOLBOX.value
 _AGENTS: Final = MemoryType.MEMAGENT.value
+_PERSONAS: Final = MemoryType.PERSONAS.value
 _STORES: Final = frozenset(store.value for store in MemoryType)
 _PREFIXED: Final = re.compile(r"(mem-change-|sc-).")
 _SNAPSHOT: Final = "ctx-"
@@ -89,23 +92,30 @@ def new_ids(stores: Stores, make_id: MakeId) -> IdMap:
             for kind, value in _named(store, record):
                 if ids.get(kind, value) is None:
                     ids.set(kind, value, _new_id(value, make_id))
+    for record in stores.get(MemoryType.MEMAGENT, []):
+        titles = record.get("thread_titles")
+        for key in titles if isinstance(titles, dict) else ():
+            if ids.get(NAMESPACE, key) is None and ids.get(THREAD, key) is None:
+                ids.set(THREAD, key, make_id())
     for record in stores.get(MemoryType.SHARED_MEMORY, []):
         # A snapshot is called after its span.
         span = payload(record).get("span_id")
         if isinstance(span, str) and record["_id"] == f"{_SNAPSHOT}{span}":
             ids.set(_SHARED, record["_id"], f"{_SNAPSHOT}{ids.get(SPAN, span)}")
+    for record in stores.get(MemoryType.SEMANTIC_CACHE, []):
+        _derive_cache_key(ids, record)
     return ids
 
 
 def namespaces(stores: Stores) -> set[str]:
-    """The namespaces of the records. What is shared under its own id, as a session is, is in none."""
+    """The namespaces of the records. A session, and what is shared under its own id, are in none."""
     found = set()
     for store, records in stores.items():
         if store is MemoryType.MEMAGENT:
             continue
         for record in records:
             value = field(record, "memory_id")
-            if value is not None and not (store is MemoryType.SHARED_MEMORY and str(value) == record["_id"]):
+            if value is not None and not (store is MemoryType.SHARED_MEMORY and _is_its_own(record, str(value))):
                 found.add(str(value))
     return found
 
@@ -114,7 +124,7 @@ def into_namespace(ids: IdMap, stores: Stores, target: str) -> None:
     """Let ``target`` take the place of the only namespace of the records.
 
     Raises:
-        MemoryArchiveError: They have several, which must not become one.
+        MemoryArchiveError: They have several, or an agent has ``target`` already: several must not become one.
     """
     found = namespaces(stores)
     if len(found) > 1:
@@ -122,40 +132,57 @@ def into_namespace(ids: IdMap, stores: Stores, target: str) -> None:
             f"the archive has {len(found)} namespaces ({', '.join(sorted(found)[:5])}), which cannot become the one "
             f"target_memory_id {target!r}"
         )
+    for agent in stores.get(MemoryType.MEMAGENT, []):
+        if found and target not in found and target in references.texts(agent.get("memory_ids")):
+            raise MemoryArchiveError(
+                f"agents {agent['_id']!r:.80} has the namespace {target!r:.80} beside {found.pop()!r:.80}: the records "
+                "of both would become one with that target_memory_id"
+            )
     for namespace in found:
         ids.set(NAMESPACE, namespace, target)
 
 
+def _is_its_own(record: Record, namespace: str) -> bool:
+    if namespace == record["_id"]:
+        return True
+    inner = references.entry(record)
+    return inner is not None and "record_type" not in inner
+
+
 def _named(store: MemoryType, record: Record) -> Iterator[tuple[Kind, str]]:
-    """The identifiers, other than of records in the archive, that a record names in its own fields."""
-    inner = payload(record)
-    entries: list[Mapping[str, Any]] = [record] if inner is record else [record, inner]
-    content = record.get("content")
-    if store is MemoryType.SHARED_MEMORY and isinstance(content, Mapping) and content is not inner:
-        entries.append(content)
-        blackboard = content.get("blackboard")
-        entries += [entry for entry in blackboard if isinstance(entry, Mapping)] if isinstance(blackboard, list) else []
-    for entry in entries:
-        memory_type = entry.get("memory_type")
-        for name, value in entry.items():
-            kind = FIELDS.get(name)
-            if kind is None or kind == OWN or (kind in _STORES and kind != store.value):
-                continue
-            for text in references.texts(value):
-                yield from _identifier(store, record, kind, text, memory_type)
+    """The identifiers, other than of records in the archive, that are the graph's own and need to be new in a copy."""
+    for kind, text, memory_type in references.named(record):
+        if store is MemoryType.SHARED_MEMORY and text == record["_id"]:
+            continue
+        if kind == ANY:
+            # The journal goes on naming records that are gone: a copy must not name the original's.
+            if store is MemoryType.SHARED_MEMORY and memory_type in _STORES:
+                yield memory_type, text
+        elif kind == _PERSONAS:
+            # An agent holds its persona itself, and may do so without the record.
+            yield kind, text
+        elif kind not in _STORES and kind != OWN:
+            yield kind, text
 
 
-def _identifier(
-    store: MemoryType, record: Record, kind: Kind, text: str, memory_type: Any
-) -> Iterator[tuple[Kind, str]]:
-    if kind == store.value or (store is MemoryType.SHARED_MEMORY and text == record["_id"]):
+def _derive_cache_key(ids: IdMap, record: Record) -> None:
+    """A key that follows from what was asked follows from it in the copy too, so that it is found there."""
+    agent, session = record.get("agent_id"), record.get("session_id")
+    if record["_id"] != _cache_key(record, session, agent):
         return
-    if kind == ANY:
-        # The journal goes on naming records that are gone: a copy must not name the original's.
-        if store is MemoryType.SHARED_MEMORY and memory_type in _STORES:
-            yield memory_type, text
-    elif kind not in _STORES:
-        yield kind, text
+    key = _cache_key(
+        record,
+        ids.get(SESSION, session) if isinstance(session, str) else session,
+        ids.get(_AGENTS, agent) or agent if isinstance(agent, str) else agent,
+    )
+    if key != record["_id"]:
+        ids.set(MemoryType.SEMANTIC_CACHE.value, record["_id"], key)
+
+
+def _cache_key(record: Record, session: Any, agent: Any) -> str:
+    """The key as ``memorizz.stores.semantic_cache`` makes it."""
+    asked = [record.get("query"), session, record.get("user_id"), agent, record.get("application_id")]
+    return hashlib.sha256(json.dumps(asked).encode()).hexdigest()
 
 
 def _new_id(old: str, make_id: MakeId) -> str:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from memorizz.archive import references
 from memorizz.archive.redaction import parse
-from memorizz.archive.values import to_json
+from memorizz.archive.values import check_json, to_json
 from memorizz.errors import MemoryArchiveError
 from memorizz.providers.contract import Provider
 from memorizz.providers.record_methods import UNSET, UserScope
@@ -55,12 +55,13 @@ class Row(NamedTuple):
 class Selection(NamedTuple):
     """The chosen records by store, in the provider's order and with their ids set, and what is to be said of them.
 
-    ``renamed`` counts, for each store, records that share their natural id with another and got their own id for it.
+    ``renamed`` are, for each store, the records that share their natural id with another: the id they have in the
+    archive for want of that one, to the natural id.
     """
 
     agent_ids: list[str]
     records: dict[MemoryType, list[Record]]
-    renamed: dict[MemoryType, int]
+    renamed: dict[MemoryType, dict[str, str]]
 
 
 def select(provider: Provider, request: Request) -> Selection:
@@ -72,7 +73,7 @@ def select(provider: Provider, request: Request) -> Selection:
         ProviderFault: The storage failed.
     """
     kinds = request.types | ({MemoryType.MEMAGENT} if request.agent_id is not None else frozenset())
-    rows = {store: [_row(record) for record in provider.scan(store)] for store in sorted(kinds)}
+    rows = {store: [_row(store, record) for record in provider.scan(store)] for store in sorted(kinds)}
     visible = _in_scope(rows, request)
     closure = _closure(visible.get(MemoryType.MEMAGENT, []), request)
     chosen = {
@@ -106,8 +107,11 @@ class _Closure(NamedTuple):
     knowledge_bases: frozenset[str] = frozenset()
 
 
-def _row(record: Record) -> Row:
-    copy = to_json(record)
+def _row(store: MemoryType, record: Record) -> Row:
+    try:
+        copy = to_json(record)
+    except MemoryArchiveError as error:
+        raise MemoryArchiveError(f"{store} {record_id(store, record)!r:.80}: {error}") from None
     return Row(copy, payload(copy))
 
 
@@ -127,19 +131,32 @@ def _in_scope(rows: dict[MemoryType, list[Row]], request: Request) -> dict[Memor
     }
     others = [row for found in visible.values() for row in found]
     namespaces = {row.namespace for row in others if isinstance(row.namespace, str)}
-    bases = {row.field("knowledge_base_id") for row in others if isinstance(row.field("knowledge_base_id"), str)}
+    bases = {base for row in others if isinstance(base := row.field("knowledge_base_id"), str)}
+    agents = [
+        row
+        for row in rows.get(MemoryType.MEMAGENT, [])
+        if is_application(row)
+        and (
+            is_user(row)
+            or not namespaces.isdisjoint(references.texts(row.record.get("memory_ids")))
+            or not bases.isdisjoint(references.texts(row.record.get("knowledge_base_ids")))
+        )
+    ]
+    if isinstance(request.user_id, str):
+        titled = namespaces | {thread for row in others if isinstance(thread := row.field("thread_id"), str)}
+        agents = [row if is_user(row) else _with_titles_of(row, titled) for row in agents]
     if MemoryType.MEMAGENT in rows:
-        visible[MemoryType.MEMAGENT] = [
-            row
-            for row in rows[MemoryType.MEMAGENT]
-            if is_application(row)
-            and (
-                is_user(row)
-                or not namespaces.isdisjoint(references.texts(row.record.get("memory_ids")))
-                or not bases.isdisjoint(references.texts(row.record.get("knowledge_base_ids")))
-            )
-        ]
+        visible[MemoryType.MEMAGENT] = agents
     return visible
+
+
+def _with_titles_of(row: Row, threads: set[str]) -> Row:
+    """A shared agent without the titles of other users' threads."""
+    titles = row.record.get("thread_titles")
+    if not isinstance(titles, dict):
+        return row
+    record = {**row.record, "thread_titles": {key: title for key, title in titles.items() if key in threads}}
+    return Row(record, record)
 
 
 def _closure(agents: list[Row], request: Request) -> _Closure:
@@ -182,9 +199,12 @@ def _is_wanted(store: MemoryType, row: Row, closure: _Closure, request: Request)
 
 
 def _belongs(row: Row, closure: _Closure) -> bool:
-    if row.owner in closure.agents or row.record.get("knowledge_base_id") in closure.knowledge_bases:
+    base = row.record.get("knowledge_base_id")
+    if not closure.agents.isdisjoint(references.texts(row.owner)):
         return True
-    if row.owner is None and row.namespace in closure.namespaces:
+    if not closure.knowledge_bases.isdisjoint(references.texts(base)):
+        return True
+    if row.owner is None and not closure.namespaces.isdisjoint(references.texts(row.namespace)):
         return True
     participants = row.payload.get("participant_agent_ids") or row.payload.get("participants")
     return not closure.agents.isdisjoint(references.texts(participants))
@@ -194,26 +214,27 @@ def _identified(agent_ids: list[str], chosen: Mapping[MemoryType, list[Row]]) ->
     """The rows under the ids they have in the archive, with references by other ids of theirs rewritten."""
     records: dict[MemoryType, list[Record]] = {}
     aliases: dict[MemoryType, dict[str, str]] = {}
-    renamed: dict[MemoryType, int] = {}
+    renamed: dict[MemoryType, dict[str, str]] = {}
     for store, rows in chosen.items():
-        taken: set[str] = set()
-        # Ids that rows have of their own must not be given away: natural ids come first.
+        identifiers = _identifiers(store, rows)
+        taken = set(identifiers)
         records[store], aliases[store] = [], {}
-        for row in rows:
+        for row, identifier in zip(rows, identifiers, strict=True):
             record = dict(row.record)
-            own = str(record.get("_id") or record.get("id") or "")
-            identifier = record_id(store, record)
-            if identifier in taken:
-                renamed[store] = renamed.get(store, 0) + 1
-                identifier = _free(own, taken)
-                record[ID_FIELDS[store.value]] = identifier
-            taken.add(identifier)
             for name in ("_id", "id", "row_id"):
-                if isinstance(record.get(name), str) and record[name] != identifier:
-                    aliases[store].setdefault(record[name], identifier)
+                own = record.get(name)
+                if isinstance(own, str) and own not in taken:
+                    aliases[store].setdefault(own, identifier)
+            field_name = ID_FIELDS.get(store.value)
+            if field_name is not None and record.get(field_name) is not None:
+                natural = str(record[field_name] or "")
+                if natural and natural != identifier:
+                    renamed.setdefault(store, {})[identifier] = natural
+                # The format takes the record's id there, or null.
+                record[field_name] = identifier if natural else None
             record["_id"] = record["id"] = identifier
             if store is MemoryType.SHARED_MEMORY and isinstance(record.get("content"), str):
-                record["content"] = parse(record["content"]) or record["content"]
+                record["content"] = _unpacked(record["content"])
             records[store].append(record)
     if any(aliases.values()):
         resolve_in = {store: _resolver(store, aliases) for store in records}
@@ -224,6 +245,25 @@ def _identified(agent_ids: list[str], chosen: Mapping[MemoryType, list[Row]]) ->
     return Selection(agent_ids, records, renamed)
 
 
+def _identifiers(store: MemoryType, rows: list[Row]) -> list[str]:
+    """The id in the archive of each row. Of several with one natural id, one has it and the others have their own.
+
+    That is the one that is stored under it, or else the first.
+    """
+    wanted = [record_id(store, row.record) for row in rows]
+    holders: dict[str, int] = {}
+    for index, identifier in enumerate(wanted):
+        if identifier not in holders or rows[index].record.get("_id") == identifier:
+            holders[identifier] = index
+    taken = set(holders)
+    for index, row in enumerate(rows):
+        if holders[wanted[index]] != index:
+            own = _free(str(row.record.get("_id") or row.record.get("id") or ""), taken)
+            taken.add(own)
+            holders[own] = index
+    return [identifier for identifier, _ in sorted(holders.items(), key=lambda item: item[1])]
+
+
 def _free(own: str, taken: set[str]) -> str:
     wanted = own
     number = 2
@@ -231,6 +271,16 @@ def _free(own: str, taken: set[str]) -> str:
         wanted = f"{own}~{number}"
         number += 1
     return wanted
+
+
+def _unpacked(content: str) -> Any:
+    """The object or array that the text is the JSON of, if it can stand in an archive, else the text."""
+    parsed = parse(content)
+    try:
+        check_json([[[[[parsed]]]]])
+    except MemoryArchiveError:
+        return content
+    return content if parsed is None else parsed
 
 
 def _resolver(store: MemoryType, aliases: Mapping[MemoryType, Mapping[str, str]]) -> references.Resolve:

@@ -12,10 +12,11 @@ from agent_memory._version import __version__
 from memorizz.archive.envelope import FORMAT, MAX_BYTES, MAX_RECORDS, VERSION, Archive, seal_checked, validate_archive
 from memorizz.archive.files import archive_json, read_archive, write_text
 from memorizz.archive.foreign import as_provider
-from memorizz.archive.plan import Conflict, Options, Plan, Strategy, make_plan
+from memorizz.archive.plan import Conflict, Options, Plan, Strategy, check_options, make_plan
 from memorizz.archive.redaction import redact
 from memorizz.archive.restore import apply
 from memorizz.archive.selection import Request, Selection, external_references, select
+from memorizz.archive.values import check_json
 from memorizz.errors import ArchiveConflict, MemoryArchiveError, ReadOnlyProvider
 from memorizz.providers.contract import Problem, Provider
 from memorizz.providers.record_methods import UNSET, UserScope
@@ -112,39 +113,19 @@ class MemoryArchive:
             ArchiveConflict: Not in a dry run: records are there already, and ``conflict`` is ``error``.
             ReadOnlyProvider: Not in a dry run: the destination was opened for reading only.
             ValueError: There is no memory type of that name.
-            ProviderFault: The storage failed before anything was written.
+            ProviderFault: The storage failed, and nothing is written. What fails on the way is in the report.
         """
-        valid = validate_archive(archive, max_bytes=max_bytes, max_records=max_records)
-        read_only = self._provider.capabilities.read_only
-        if read_only and not dry_run:
-            raise ReadOnlyProvider("the destination was opened for reading only")
         options = Options(
-            conflict=conflict,
-            id_strategy=id_strategy,
-            target_memory_id=target_memory_id,
-            user_id=user_id,
-            application_id=application_id,
-            allowed_types=None if allowed_types is None else _types(allowed_types),
+            conflict,
+            id_strategy,
+            target_memory_id,
+            user_id,
+            application_id,
+            allowed_types=allowed_types,
             reembed=reembed,
         )
-        plan = make_plan(self._provider, valid, options, lambda: str(uuid4()))
-        _refuse(plan)
-        report = self._report(valid, plan, options, dry_run=dry_run)
-        if dry_run:
-            if read_only:
-                report["ok"] = False
-                report["warnings"].append("the destination was opened for reading only: nothing can be imported")
-            return report
-        if plan.conflicts and conflict == "error":
-            first = plan.conflicts[0]
-            raise ArchiveConflict(
-                f"{len(plan.conflicts)} records are there already, such as {first['memory_type']} {first['id']!r:.80}; "
-                "conflict skip keeps them, replace overwrites them, and new ids make a copy"
-            )
-        outcome = apply(self._provider, plan, reembed=reembed)
-        report.update(ok=not outcome.errors, imported=outcome.imported, errors=outcome.errors)
-        report["warnings"] += outcome.warnings
-        return report
+        valid = validate_archive(archive, max_bytes=max_bytes, max_records=max_records)
+        return self._restore(valid, options, dry_run=dry_run)
 
     def import_file(self, path: str | Path, **options: Any) -> dict[str, Any]:
         """Restore the archive in a file, or preview that; ``options`` are those of :meth:`import_archive`.
@@ -152,8 +133,38 @@ class MemoryArchive:
         Raises:
             OSError: The file cannot be read.
         """
-        limits = {name: options[name] for name in ("max_bytes", "max_records") if name in options}
-        return self.import_archive(read_archive(path, **limits), **options)
+        limits = {name: options.pop(name) for name in ("max_bytes", "max_records") if name in options}
+        dry_run = options.pop("dry_run", True)
+        chosen = Options(**options)
+        return self._restore(read_archive(path, **limits), chosen, dry_run=dry_run)
+
+    def _restore(self, archive: Archive, options: Options, *, dry_run: bool) -> dict[str, Any]:
+        """Import a valid archive."""
+        check_options(options)
+        read_only = self._provider.capabilities.read_only
+        if read_only and not dry_run:
+            raise ReadOnlyProvider("the destination was opened for reading only")
+        if options.allowed_types is not None:
+            options = options._replace(allowed_types=_types(options.allowed_types))
+        with self._provider.snapshot():
+            plan = make_plan(self._provider, archive, options, lambda: str(uuid4()))
+        _refuse(plan)
+        report = self._report(archive, plan, options, dry_run=dry_run)
+        if dry_run:
+            if read_only:
+                report["ok"] = False
+                report["warnings"].append("the destination was opened for reading only: nothing can be imported")
+            return report
+        if plan.conflicts and options.conflict == "error":
+            first = plan.conflicts[0]
+            raise ArchiveConflict(
+                f"{len(plan.conflicts)} records are there already, such as {first['memory_type']} {first['id']!r:.80}; "
+                "conflict skip keeps them, replace overwrites them, and new ids make a copy"
+            )
+        outcome = apply(self._provider, plan, reembed=options.reembed)
+        report.update(ok=not outcome.errors, imported=outcome.imported, errors=outcome.errors)
+        report["warnings"] += outcome.warnings
+        return report
 
     def _report(self, archive: Archive, plan: Plan, options: Options, *, dry_run: bool) -> dict[str, Any]:
         atomic = self._provider.capabilities.atomic
@@ -162,7 +173,8 @@ class MemoryArchive:
             warnings.append("vectors are not restored: search by meaning finds the records after they are embedded")
         if not atomic:
             warnings.append(
-                "the destination has no transactions: a failure is taken back record by record, an interruption is not"
+                "the destination has no transactions: a failure is taken back record by record; after a power cut "
+                "import again with conflict skip"
             )
         return {
             "ok": not plan.conflicts or options.conflict != "error",
@@ -189,8 +201,9 @@ def _types(names: Iterable[MemoryType | str] | None) -> frozenset[MemoryType]:
 
 def _refuse(plan: Plan) -> None:
     if plan.refusals:
-        more = f" (and {len(plan.refusals) - 1} more records)" if len(plan.refusals) > 1 else ""
-        raise MemoryArchiveError(f"the destination cannot take the archive: {plan.refusals[0]['message']}{more}")
+        said = "; ".join(refusal["message"] for refusal in plan.refusals[:_NAMED])
+        more = f"; and {len(plan.refusals) - _NAMED} more records" if len(plan.refusals) > _NAMED else ""
+        raise MemoryArchiveError(f"the destination cannot take the archive: {said}{more}")
 
 
 def _assembled(
@@ -234,6 +247,8 @@ def _assembled(
         "external_references": external,
         "warnings": _warnings(provider, request, selection, problems, omitted, external),
     }
+    if selection.renamed:
+        manifest["natural_ids"] = {store.value: renamed for store, renamed in selection.renamed.items()}
     archive = {
         "format": FORMAT,
         "version": VERSION,
@@ -241,6 +256,7 @@ def _assembled(
         "manifest": manifest,
         "stores": stores,
     }
+    check_json(archive)
     return seal_checked(archive, max_bytes=max_bytes, max_records=max_records)
 
 
@@ -257,9 +273,11 @@ def _warnings(
         warnings.append(f"{len(external)} references lead to records that this archive does not hold")
     if omitted:
         warnings.append("credentials were left out: connect providers and tools anew where the archive is restored")
-    for store, number in selection.renamed.items():
+    for store, renamed in selection.renamed.items():
+        named = ", ".join(f"{id!r:.80} (of {natural!r:.80})" for id, natural in list(renamed.items())[:_NAMED])
         warnings.append(
-            f"{store}: {number} records share their natural id with another and are here under an id of their own"
+            f"{store}: {len(renamed)} records share their natural id with another and are here under an id of their "
+            f"own, such as {named}; a restore gives them the natural id again, a copy does not"
         )
     read = [problem for problem in problems if problem.store in request.types]
     if read:
