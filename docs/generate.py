@@ -8,6 +8,7 @@ when a page differs from what this program would write.
 
 from __future__ import annotations
 
+import inspect
 import re
 import sys
 from collections.abc import Callable, Mapping
@@ -17,13 +18,16 @@ from typing import Any, Final, cast
 import click
 from click.testing import CliRunner
 
+import memorizz as memorizz_package
 from agent_memory.cli.root import root
 from agent_memory.mcp.session import Tool
 from agent_memory.mcp.tools import tools
 from agent_memory.rest.routes import Operation, operations
 from agent_memory.service.memory import AgentMemory
+from memorizz.cli.root import make_root
 
 DOCS: Final = Path(__file__).parent
+memorizz: Final = make_root()
 _BLOCK: Final = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end generated -->)", re.DOTALL)
 _HELP_WIDTH: Final = 98
 
@@ -67,10 +71,66 @@ def listed_operations() -> list[Operation]:
     return operations(cast(AgentMemory, None))
 
 
+def graph_help_pages() -> str:
+    """The output of ``--help`` for `memorizz` and each of its commands."""
+    shown = [f"## memorizz\n\n```text\n{_help([], memorizz, 'memorizz')}```\n"]
+    for arguments in graph_commands():
+        page = _help(arguments, memorizz, "memorizz")
+        shown.append(f"## memorizz {' '.join(arguments)}\n\n```text\n{page}```\n")
+    return "\n".join(shown)
+
+
+def graph_commands() -> list[list[str]]:
+    """The commands of `memorizz`, each as its arguments."""
+    found: list[list[str]] = []
+    context = click.Context(memorizz)
+    for name in memorizz.list_commands(context):
+        command = memorizz.get_command(context, name)
+        inner = command.list_commands(context) if isinstance(command, click.Group) else []
+        found += [[name, each] for each in inner] or [[name]]
+    return found
+
+
+def graph_names() -> str:
+    """Each public name of ``memorizz`` with what it is, and the methods of classes with their parameters."""
+    shown = []
+    for name in memorizz_package.__all__:
+        thing = getattr(memorizz_package, name)
+        shown.append(f"### {name}\n\n{_first_sentence(thing)}\n")
+        if inspect.isfunction(thing):
+            shown.append(f"`{name}{_signature(thing)}`\n")
+        methods = [
+            f"| `{method}{_signature(member)}` | {_first_sentence(member)} |"
+            for method, member in inspect.getmembers(thing, inspect.isfunction)
+            if inspect.isclass(thing) and not method.startswith("_") and member.__module__.startswith("memorizz")
+        ]
+        if methods:
+            shown.append("\n".join(["| method | does |", "|---|---|", *methods]) + "\n")
+    return "\n".join(shown)
+
+
+def _first_sentence(thing: object) -> str:
+    text = " ".join((inspect.getdoc(thing) or "").partition("\n\n")[0].split()) if not isinstance(thing, str) else ""
+    plain = re.sub(r":(?:class|func|meth|data):`~?([^`]*)`", r"`\1`", text).replace("``", "`").replace("|", "\\|")
+    return plain if plain else "A value."
+
+
+def _signature(function: Callable[..., Any]) -> str:
+    parameters = [
+        parameter.replace(annotation=inspect.Parameter.empty)
+        for parameter in inspect.signature(function).parameters.values()
+        if parameter.name != "self"
+    ]
+    text = str(inspect.Signature(parameters))
+    return re.sub(r"<Unset\.UNSET[^>]*>", "UNSET", re.sub(r"<function (\w+) at [^>]*>", r"\1", text))
+
+
 def pages() -> dict[Path, str]:
     """Each page that holds a generated block, with its text as it should be."""
     blocks: Mapping[str, Callable[[], str]] = {
         "commands": help_pages,
+        "memorizz": graph_help_pages,
+        "names": graph_names,
         "routes": route_table,
         "tools": tool_tables,
     }
@@ -91,9 +151,9 @@ def main() -> int:
     return 0
 
 
-def _help(arguments: list[str]) -> str:
+def _help(arguments: list[str], command: click.Command = root, name: str = "agent-memory") -> str:
     result = CliRunner().invoke(
-        root, [*arguments, "--help"], prog_name="agent-memory", terminal_width=_HELP_WIDTH, catch_exceptions=False
+        command, [*arguments, "--help"], prog_name=name, terminal_width=_HELP_WIDTH, catch_exceptions=False
     )
     return "".join(f"{line.rstrip()}\n" for line in result.output.splitlines())
 

@@ -31,6 +31,7 @@ from agent_memory.mcp.session import Identity, Session
 from agent_memory.mcp.tools import tools
 from agent_memory.mcp.wire import Wire
 from agent_memory.service.memory import AgentMemory
+from memorizz.config import ENVIRONMENT as GRAPH_ENVIRONMENT
 from tests.support.ollama import NOBODY
 from tests.test_architecture import ROOMS
 
@@ -89,7 +90,13 @@ def test_generated_blocks_are_what_the_program_says(page: Path) -> None:
 
 
 def test_the_pages_of_every_door_are_generated() -> None:
-    assert [page.name for page in GENERATOR["pages"]()] == ["cli.md", "rest.md", "tools.md"]
+    assert [page.name for page in GENERATOR["pages"]()] == [
+        "cli.md",
+        "memorizz-cli.md",
+        "memorizz-sdk.md",
+        "rest.md",
+        "tools.md",
+    ]
 
 
 @pytest.mark.parametrize("route", [f"{route.method} {route.path}" for route in GENERATOR["listed_operations"]()])
@@ -118,6 +125,11 @@ def test_every_setting_is_documented_and_no_other_variable_is() -> None:
     assert {flag for _, flag in rows if flag} == {flag for flag in flags if f"  {flag} " in help_text}
     mentioned = {name for page in PAGES for name in re.findall(r"\bAGENT_MEMORY_[A-Z_]+\b", page.read_text("utf-8"))}
     assert mentioned == set(ENVIRONMENT.values())
+
+
+def test_every_setting_of_the_memory_graph_is_documented_and_no_other_variable_is() -> None:
+    mentioned = {name for page in PAGES for name in re.findall(r"\bMEMORIZZ_[A-Z_]+\b", page.read_text("utf-8"))}
+    assert mentioned == set(GRAPH_ENVIRONMENT)
 
 
 def test_every_public_name_is_documented() -> None:
@@ -238,6 +250,7 @@ def _shell(command: str, home: Path) -> tuple[int, str]:
         **{name: value for name, value in os.environ.items() if not name.startswith("AGENT_MEMORY_")},
         "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
         "HOME": str(home),
+        "EXAMPLES": str(ROOT / "docs" / "examples"),
         "AGENT_MEMORY_DB": str(database),
         "AGENT_MEMORY_OLLAMA_URL": NOBODY,
         "PYTHONIOENCODING": "utf-8",
