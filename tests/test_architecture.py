@@ -51,7 +51,7 @@ THIRD_PARTY = {
 """Each library and the only rooms that may know it."""
 
 
-MEMORIZZ_ROOMS: dict[str, set[str]] = {
+GRAPH_ROOMS: dict[str, set[str]] = {
     "errors": set(),
     "taxonomy": set(),
     "records": {"errors", "taxonomy"},
@@ -73,7 +73,7 @@ MEMORIZZ_ROOMS: dict[str, set[str]] = {
 }
 """For each room of ``memorizz`` the rooms of it that it may import beside itself."""
 
-MEMORIZZ_FOUNDATION: dict[str, set[str]] = {
+GRAPH_FOUNDATION: dict[str, set[str]] = {
     "errors": {"errors"},
     "checks": {"errors"},
     "config": {"files"},
@@ -85,7 +85,7 @@ MEMORIZZ_FOUNDATION: dict[str, set[str]] = {
 }
 """For each room of ``memorizz`` the rooms of ``agent_memory`` that it stands on."""
 
-MEMORIZZ_THIRD_PARTY = {
+GRAPH_THIRD_PARTY = {
     "apsw": {"providers"},
     "click": {"cli"},
     "msgspec": {"agents", "archive", "checks", "providers", "stores"},
@@ -142,13 +142,13 @@ def test_a_file_of_the_memory_graph_stays_in_its_room_too(file: Path) -> None:
     for name in imports(file):
         if room == "package":
             continue  # it names every room, for those who read types
-        own = room_imported(name, "memorizz", MEMORIZZ_ROOMS.keys())
-        assert own in {None, room, *MEMORIZZ_ROOMS[room]}, f"{file.name} imports {name}"
+        own = room_imported(name, "memorizz", GRAPH_ROOMS.keys())
+        assert own in {None, room, *GRAPH_ROOMS[room]}, f"{file.name} imports {name}"
         below = room_imported(name)
-        assert below in {None, *MEMORIZZ_FOUNDATION.get(room, set())}, f"{file.name} imports {name}"
+        assert below in {None, *GRAPH_FOUNDATION.get(room, set())}, f"{file.name} imports {name}"
         library = name.split(".")[0]
         if library not in sys.stdlib_module_names and library not in ("agent_memory", "memorizz"):
-            assert room in MEMORIZZ_THIRD_PARTY[library], f"{file.name} imports {name}"
+            assert room in GRAPH_THIRD_PARTY[library], f"{file.name} imports {name}"
 
 
 @pytest.mark.parametrize("file", files(), ids=lambda file: str(file.relative_to(SOURCE)))
