@@ -30,7 +30,10 @@ def run(root: click.Command, arguments: Sequence[str], name: str, *, system_erro
     except click.ClickException as error:
         error.show()
         return error.exit_code
-    except click.Abort:
+    except click.Abort as error:
+        if isinstance(error.__cause__, KeyboardInterrupt):
+            sys.stderr.write("Interrupted\n")
+            return 130
         sys.stderr.write("Aborted\n")
         return 1
     except AgentMemoryError as error:

@@ -42,7 +42,7 @@ def export(
     """
     chosen |= options.tenant(user_id, anonymous)
     chosen["memory_types"] = options.stores(types)
-    with opened(create=False) as provider:
+    with opened() as provider:
         archive = MemoryArchive(provider)
         if output == "-":
             made = archive.export(**chosen)

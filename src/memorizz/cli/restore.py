@@ -12,7 +12,7 @@ import click
 from agent_memory.cli import render
 from memorizz.archive.files import load_archive, read_archive, write_text
 from memorizz.cli import options
-from memorizz.cli.root import opened, provider_options
+from memorizz.cli.root import destination, provider_options
 from memorizz.memory_archive import MemoryArchive
 
 _SHOWN = 10
@@ -61,7 +61,7 @@ def import_(
     limits = {"max_bytes": chosen["max_bytes"], "max_records": chosen["max_records"]}
     chosen |= options.tenant(user_id, anonymous)
     read = load_archive(sys.stdin.buffer, **limits) if archive == "-" else read_archive(archive, **limits)
-    with opened(create=True) as provider:
+    with destination(apply=apply) as provider:
         report = MemoryArchive(provider).import_archive(
             read,
             dry_run=not apply,

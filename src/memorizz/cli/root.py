@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -40,22 +42,44 @@ def provider_options(function: Command) -> Command:
 
 
 @contextmanager
-def opened(*, create: bool) -> Iterator[MemoryProvider]:
-    """The provider that the running command works on; a memory that is not there is made only with ``create``."""
-    # A command that needs no provider should not pay for one.
-    from memorizz.providers.registry import open_provider
+def opened() -> Iterator[MemoryProvider]:
+    """The provider that the running command works on, which is there already.
 
+    Raises:
+        ConfigurationError: It is not.
+    """
     settings: Settings = click.get_current_context().obj
-    if not create and not settings.path.exists():
+    if not settings.path.exists():
         raise ConfigurationError(
             f"there is no {settings.backend} memory at {settings.path} (from {settings.origin}); "
             "name one with --backend and --path, or run `memorizz connect`"
         )
-    provider = open_provider(settings.backend, {"path": settings.path})
-    try:
+    with _provider(settings.backend, settings.path) as provider:
         yield provider
-    finally:
-        provider.close()
+
+
+@contextmanager
+def destination(*, apply: bool) -> Iterator[MemoryProvider]:
+    """The provider to restore into. A preview makes none: what is not there yet is as good as an empty one."""
+    settings: Settings = click.get_current_context().obj
+    if apply or settings.path.exists():
+        with _provider(settings.backend, settings.path) as provider:
+            yield provider
+        return
+    with (
+        TemporaryDirectory(prefix="memorizz-preview-") as directory,
+        _provider(settings.backend, Path(directory) / "empty") as provider,
+    ):
+        yield provider
+
+
+@contextmanager
+def _provider(backend: str, path: Path) -> Iterator[MemoryProvider]:
+    # A command that needs no provider should not pay for one.
+    from memorizz.providers.registry import open_provider
+
+    with open_provider(backend, {"path": path}) as provider:
+        yield provider
 
 
 class Lazy(click.Group):

@@ -30,7 +30,7 @@ def timeline(user_id: str | None, anonymous: bool, as_json: bool, **filters: Any
 
     Old values are never recorded.
     """
-    with opened(create=False) as provider:
+    with opened() as provider:
         page = read_timeline(provider, **filters, **options.tenant(user_id, anonymous))
     if options.wants_json(as_json):
         render.print_json({"changes": page.changes, "cursor": page.cursor})

@@ -45,6 +45,14 @@ def test_an_open_provider_sees_what_another_process_has_written(place: Place) ->
         assert [record["_id"] for record in provider.scan(KB)] == ["more", "mine"]
 
 
+def test_a_process_finds_what_it_wrote_while_others_write_open_and_close(place: Place) -> None:
+    finish(
+        [place.start("reopen", 150), *(place.start("check", name, 30) for name in "abc"), place.start("reopen", 150)]
+    )
+    with place.open() as provider:
+        assert provider.count(MemoryType.PERSONAS) == 90
+
+
 def test_updates_of_one_record_by_several_processes_are_all_kept(place: Place) -> None:
     with place.open() as provider:
         provider.put(KB, [("one", {})])

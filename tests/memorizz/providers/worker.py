@@ -27,6 +27,20 @@ def main(where: str, command: str, *arguments: str) -> None:
             provider.put(STORE, [(id, {"content": "put"}) for id in arguments], replace=True)
         elif command == "delete":
             provider.delete(STORE, arguments)
+        elif command == "check":
+            # What this process wrote is all there for it, whatever others do meanwhile.
+            for n in range(int(arguments[1])):
+                id = f"{arguments[0]}-{n}"
+                provider.put(MemoryType.PERSONAS, [(id, {"persona_id": f"natural-{id}"})])
+                assert provider.find(MemoryType.PERSONAS, [f"natural-{id}"]) == {f"natural-{id}": id}
+                found = [record["_id"] for record in provider.scan(MemoryType.PERSONAS)]
+                assert [one for one in found if one.startswith(arguments[0])] == [
+                    f"{arguments[0]}-{n}" for n in range(n + 1)
+                ]
+                assert provider.problems() == []
+        elif command == "reopen":
+            for _ in range(int(arguments[0])):
+                open_provider(kind, options).close()
         elif command == "put-forever":
             size = int(arguments[0])
             for batch in count():
