@@ -169,3 +169,16 @@ def progress(what: str, least: int = 0) -> Iterator[Callable[[int, int], None] |
                 bar.update(tasks[0], completed=done, total=total)
 
         yield show
+
+
+@contextmanager
+def busy(what: str) -> Iterator[None]:
+    """A sign of life on standard error, where that is a terminal, while something runs whose length is not known."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    # Drawing is the only thing that needs rich.
+    from rich.console import Console
+
+    with Console(stderr=True).status(f"{what} …"):
+        yield

@@ -42,7 +42,7 @@ def export(
     """
     chosen |= options.tenant(user_id, anonymous)
     chosen["memory_types"] = options.stores(types)
-    with opened() as provider:
+    with opened() as provider, render.busy("exporting"):
         archive = MemoryArchive(provider)
         if output == "-":
             made = archive.export(**chosen)

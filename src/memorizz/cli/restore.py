@@ -60,8 +60,9 @@ def import_(
     """
     limits = {"max_bytes": chosen["max_bytes"], "max_records": chosen["max_records"]}
     chosen |= options.tenant(user_id, anonymous)
-    read = load_archive(sys.stdin.buffer, **limits) if archive == "-" else read_archive(archive, **limits)
-    with destination(apply=apply) as provider:
+    with render.busy("reading"):
+        read = load_archive(sys.stdin.buffer, **limits) if archive == "-" else read_archive(archive, **limits)
+    with destination(apply=apply) as provider, render.busy("importing" if apply else "looking"):
         report = MemoryArchive(provider).import_archive(
             read,
             dry_run=not apply,
