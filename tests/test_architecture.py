@@ -81,7 +81,7 @@ GRAPH_FOUNDATION: dict[str, set[str]] = {
     "timeline": {"errors"},
     "archive": {"_version", "files"},
     "cli": {"_version", "cli", "logs"},
-    "__main__": {"cli"},
+    "__main__": {"cli", "logs"},
 }
 """For each room of ``memorizz`` the rooms of ``agent_memory`` that it stands on."""
 

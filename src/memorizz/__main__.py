@@ -9,12 +9,14 @@ import sys
 def main() -> int:
     """Run the command line and return its exit code: 0, 1 for conflicts or a partial restore, 2 for refused."""
     from agent_memory.cli.running import run
+    from agent_memory.logs import log_to_stderr
     from memorizz.cli.root import make_root
 
+    log_to_stderr("warning", libraries=("memorizz",))
     try:
         return run(make_root(), sys.argv[1:], "memorizz", system_error_code=2)
     except Exception as error:  # whatever a provider or a file makes of itself, a person gets one line
-        logging.getLogger("agent_memory.memorizz").debug("unexpected", exc_info=error)
+        logging.getLogger("memorizz").debug("unexpected", exc_info=error)
         sys.stderr.write(f"Error: unexpected {type(error).__name__}: {error}\n")
         return 1
 

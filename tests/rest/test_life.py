@@ -204,7 +204,7 @@ def test_a_storage_fault_shows_the_generic_sentence_only(rest: RestServer, db: P
     health = rest.get("/health")
     assert health.json == {"error": "list failed due to a storage error (details are in the server log)"}
     assert health.status == 500
-    assert rest.log_count("no such table") >= 8
+    rest.logged("no such table", 8)
 
 
 def test_a_damaged_file_is_not_healthy(rest: RestServer, db: Path) -> None:  # E13

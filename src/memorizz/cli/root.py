@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from agent_memory._version import __version__
-from agent_memory.logs import log_to_stderr
 from memorizz.config import PATH_VARIABLES, Settings
 from memorizz.errors import ConfigurationError
 
@@ -106,14 +105,9 @@ class Lazy(click.Group):
 
 def make_root() -> click.Group:
     """The whole command line."""
-
-    def begin() -> None:
-        log_to_stderr("warning")
-
     root = Lazy(
         {"memory": "memory", "connect": "connect"},
         name="memorizz",
-        callback=begin,
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
         help="An agent's whole memory graph, and its portable archives.",
         epilog="Exit codes: 0 done, 1 conflicts or a partial restore, 2 refused.",
