@@ -21,6 +21,7 @@ from agent_memory.embed.ollama import OllamaEmbedder
 from tests.support import database
 from tests.support.ollama import NOBODY, FakeOllama
 from tests.support.polling import eventually
+from tests.support.processes import open_files
 from tests.support.stdio import StdioServer, command, environment
 
 
@@ -123,8 +124,7 @@ def test_an_interrupt_while_the_file_is_locked_ends_without_a_traceback(db: Path
             command("--db", str(db), *arguments), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             env=environment(),
         ) as waiting:  # fmt: skip
-            descriptors = Path(f"/proc/{waiting.pid}/fd")
-            eventually(lambda: any(str(db) in str(found.readlink()) for found in descriptors.iterdir()))
+            eventually(lambda: any(str(db) in held for held in open_files(waiting.pid)))
             waiting.send_signal(signal.SIGINT)
             _, errors = waiting.communicate(timeout=20)
         foreign.execute("ROLLBACK")

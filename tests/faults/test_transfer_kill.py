@@ -17,7 +17,7 @@ from tests.support import database
 from tests.support.ollama import NOBODY
 from tests.support.polling import eventually
 from tests.support.portable import exported, file, link, memory, records, run, strict_records
-from tests.support.processes import run_together
+from tests.support.processes import open_files, run_together
 from tests.support.stdio import TIMEOUT, command, environment
 
 MANY = 20_000
@@ -234,10 +234,3 @@ def test_an_import_waits_for_a_foreign_writer(db: Path, tmp_path: Path) -> None:
             assert importing.poll() is None
             foreign.execute("COMMIT")
             assert importing.stdout.read().startswith(b"imported: 1,")
-
-
-def open_files(pid: int) -> list[str]:
-    try:
-        return [str(held.readlink()) for held in Path(f"/proc/{pid}/fd").iterdir()]
-    except FileNotFoundError:
-        return []

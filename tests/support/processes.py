@@ -54,3 +54,11 @@ def run_together(code: str, db: Path, processes: int) -> Sequence[str]:
             assert process.returncode == 0, errors
             outputs.append(output)
         return outputs
+
+
+def open_files(pid: int) -> list[str]:
+    """The names of the files that a process has open; none when one of them was closed during the look."""
+    try:
+        return [str(held.readlink()) for held in Path(f"/proc/{pid}/fd").iterdir()]
+    except FileNotFoundError:
+        return []
