@@ -45,6 +45,7 @@ THIRD_PARTY = {
     "msgspec": {"formats", "rest"},
     "platformdirs": {"config"},
     "anyio": {"rest"},
+    "httptools": {"rest"},
     "starlette": {"rest"},
     "uvicorn": {"rest"},
 }

@@ -6,6 +6,7 @@ import http.client
 import signal
 import socket
 import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -92,6 +93,7 @@ def test_an_address_in_use_is_refused_in_one_line(db: Path) -> None:
         line = refused(db, "--addr", f"127.0.0.1:{port}")
     assert line.startswith(f"Error: listening on 127.0.0.1:{port}: ")
     assert line.endswith("--addr")
+    assert not db.exists()
 
 
 def test_a_database_that_cannot_be_opened_stops_the_start(tmp_path: Path) -> None:
@@ -177,6 +179,42 @@ def test_a_second_signal_waits_for_nothing(db: Path, ollama: FakeOllama) -> None
             rest.signal(signal.SIGTERM)
             assert rest.wait() == 0
     database.check_integrity(db)
+
+
+def test_a_second_signal_does_not_wait_for_the_lock_of_another_program(db: Path, ollama: FakeOllama) -> None:
+    with RestServer(db, fork=True, AGENT_MEMORY_OLLAMA_URL=ollama.url) as rest:
+        rest.logged("lifecycle sweep complete")
+        with database.connected(db) as other:
+            other.execute("BEGIN IMMEDIATE")
+            begun(rest, ollama)
+            rest.signal(signal.SIGTERM)
+            while _accepts(rest):
+                pass
+            rest.signal(signal.SIGTERM)
+            assert rest.wait() == 0
+            other.execute("ROLLBACK")
+    assert rest.log_count("store failed") == 0
+    database.check_integrity(db)
+
+
+def test_what_other_servers_read_from_the_environment_means_nothing_here(db: Path) -> None:
+    hostile = {"WEB_CONCURRENCY": "many", "FORWARDED_ALLOW_IPS": "*", "UVICORN_HOST": "nowhere"}
+    with RestServer(db, fork=True, **hostile) as rest:
+        assert rest.get("/health").status == 200
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["serve-rest", "--help"], ["list"], ["--version"]])
+def test_other_commands_load_nothing_of_the_daemon(db: Path, arguments: list[str]) -> None:
+    heavy = ["starlette", "uvicorn", "anyio", "httptools", "uvloop", "asyncio"]
+    program = (
+        "import sys\nfrom agent_memory.__main__ import main\n"
+        f"sys.argv = ['agent-memory', *{arguments}]\ncode = main()\n"
+        f"sys.exit(code or str([name for name in {heavy} if name in sys.modules] or ''))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment(AGENT_MEMORY_DB=str(db)), capture_output=True, text=True
+    )
+    assert done.stderr.removeprefix(f"created {db}").strip() == ""
 
 
 def _accepts(rest: RestServer) -> bool:

@@ -19,8 +19,13 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
     unsupported_method,
 )
+from schemathesis.specs.openapi.definitions import OPENAPI_31
+from starlette.routing import Route
 
+import agent_memory
 from agent_memory.operations import schemas
+from agent_memory.rest.application import application
+from tests.support.ollama import NOBODY
 from tests.support.rest import RestServer
 
 CHECKS = [
@@ -74,6 +79,28 @@ def test_the_document_is_valid_and_names_every_route(rest: RestServer) -> None:
         assert rest.request(method, real).status not in (404, 405) or method == "DELETE"
     for schema in document["components"]["schemas"].values():
         jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.Draft202012Validator(OPENAPI_31).validate(document)
+    for methods in document["paths"].values():
+        for described_one in methods.values():
+            assert all(parameter["description"] for parameter in described_one.get("parameters", []))
+
+
+def test_the_application_has_the_routes_of_the_document_and_its_two_pages(db: Path) -> None:
+    with agent_memory.open(db, ollama_url=NOBODY) as memory:
+        routes = [route for route in application(memory, guarded=True).routes if isinstance(route, Route)]
+    real = [f"{method} {route.path}" for route in routes for method in (route.methods or ()) if method != "HEAD"]
+    assert sorted(real) == sorted([*OPERATIONS, "GET /openapi.json", "GET /docs"])
+
+
+def test_the_header_that_warns_is_described_where_it_can_come(rest: RestServer) -> None:
+    paths = rest.get("/openapi.json").json["paths"]
+    warned = {
+        operation["operationId"]
+        for methods in paths.values()
+        for operation in methods.values()
+        if any("Agent-Memory-Warning" in answer.get("headers", {}) for answer in operation["responses"].values())
+    }
+    assert warned == {"storeMemory", "listMemories", "searchMemories", "linkMemories"}
 
 
 def test_the_parameters_are_those_of_the_tools(rest: RestServer) -> None:

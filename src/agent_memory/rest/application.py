@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
@@ -10,7 +10,7 @@ import anyio.to_thread
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
@@ -18,7 +18,8 @@ from agent_memory.errors import AgentMemoryError
 from agent_memory.rest import answers, openapi, page
 from agent_memory.rest.guard import LoopbackGuard
 from agent_memory.rest.requests import Rejection
-from agent_memory.rest.routes import operations
+from agent_memory.rest.routes import Endpoint, Operation, operations
+from agent_memory.rest.unread import UnreadBodies
 from agent_memory.service.memory import AgentMemory
 
 # A request may wait ten seconds for the embedder; others must not wait for it.
@@ -40,16 +41,32 @@ def application(memory: AgentMemory, *, guarded: bool) -> Starlette:
 
     app = Starlette(
         routes=[
-            *(Route(operation.path, operation.endpoint, methods=[operation.method]) for operation in table),
+            *_routes(table),
             Route("/openapi.json", show_document),
             Route("/docs", show_page),
         ],
-        middleware=[Middleware(LoopbackGuard)] if guarded else [],
+        middleware=[Middleware(UnreadBodies), *([Middleware(LoopbackGuard)] if guarded else [])],
         exception_handlers=_HANDLERS,
         lifespan=_lifespan,
     )
     app.router.redirect_slashes = False
     return app
+
+
+def _routes(table: Sequence[Operation]) -> Iterator[Route]:
+    """One route for each path: only so does the 405 name all methods of it."""
+    methods: dict[str, dict[str, Endpoint]] = {}
+    for operation in table:
+        methods.setdefault(operation.path, {})[operation.method] = operation.endpoint
+    for path, endpoints in methods.items():
+        yield Route(path, _by_method(endpoints), methods=list(endpoints))
+
+
+def _by_method(endpoints: Mapping[str, Endpoint]) -> Endpoint:
+    async def answer(request: Request) -> Response:
+        return await endpoints["GET" if request.method == "HEAD" else request.method](request)
+
+    return answer
 
 
 @asynccontextmanager
@@ -76,6 +93,11 @@ async def _on_http(request: Request, error: Any) -> Response:
     return answers.error(error.status_code, message, error.headers)
 
 
+async def _on_disconnect(request: Request, error: Any) -> Response:  # noqa: ARG001
+    # Nobody is there to read it, but a client that hangs up is nothing for the log.
+    return answers.error(400, "the request ended before its body did")
+
+
 async def _on_unexpected(request: Request, error: Exception) -> Response:  # noqa: ARG001
     # The server logs what it was.
     return answers.error(500, "internal error (details are in the server log)")
@@ -85,5 +107,6 @@ _HANDLERS: Final[dict[Any, Any]] = {
     AgentMemoryError: _on_error,
     Rejection: _on_rejection,
     HTTPException: _on_http,
+    ClientDisconnect: _on_disconnect,
     Exception: _on_unexpected,
 }

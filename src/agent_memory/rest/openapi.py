@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 from agent_memory._version import __version__
 from agent_memory.domain.links import LinkKind
 from agent_memory.domain.memory import MemoryType
+from agent_memory.operations import schemas
+from agent_memory.rest.answers import WARNING_HEADER
 
 if TYPE_CHECKING:
     from agent_memory.rest.routes import Operation
@@ -19,6 +21,7 @@ _TEXTS: Final = {"type": "array", "items": _TEXT}
 _TYPE: Final = {"type": "string", "enum": [kind.value for kind in MemoryType]}
 _KIND: Final = {"type": "string", "enum": [kind.value for kind in LinkKind]}
 _ID: Final = {"type": "integer", "minimum": -(2**63), "maximum": 2**63 - 1}
+_WARNING: Final = {"description": "Names parameters that were ignored as unknown.", "schema": _TEXT}
 _KINDS_SEEN: Final = ["relates_to", "supersedes", "superseded_by", "caused_by", "caused"]
 
 
@@ -55,6 +58,9 @@ def _operation(operation: Operation) -> dict[str, Any]:
         "summary": operation.summary,
         "responses": {str(status): _answer(*said) for status, said in _answers(operation).items()},
     }
+    if operation.ignores_unknown:
+        for status in operation.answers:
+            described["responses"][str(status)]["headers"] = {WARNING_HEADER: _WARNING}
     if parameters:
         described["parameters"] = parameters
     if operation.body is not None:
@@ -98,7 +104,8 @@ def _answer(meaning: str, media_type: str, schema: str) -> dict[str, Any]:
 
 def _in_path(name: str) -> dict[str, Any]:
     rule = _KIND if name == "kind" else _ID
-    return {"name": name, "in": "path", "required": True, "schema": rule}
+    described = {**schemas.FORGET["properties"], **schemas.EDGE["properties"]}[name]["description"]
+    return {"name": name, "in": "path", "required": True, "description": described, "schema": rule}
 
 
 def _request(schema: Mapping[str, Any]) -> dict[str, Any]:

@@ -38,7 +38,12 @@ async def body(request: Request, schema: Mapping[str, Any], *, patch: bool = Fal
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type != "application/json" and not re.fullmatch(r"application/[^/\s]+\+json", media_type):
         raise Rejection(415, "the request must have the header `Content-Type: application/json`")
-    return arguments.read(schema, _parsed(await _content(request)), patch=patch, strict=True)
+    content = await _content(request)
+    try:
+        return arguments.read(schema, _parsed(content), patch=patch, strict=True)
+    except RecursionError:
+        # Showing a value in a message needs a little more of the stack than reading it did.
+        raise Rejection(400, "the request body is not valid JSON: nested too deeply") from None
 
 
 def integer(request: Request, name: str) -> int:
@@ -112,8 +117,6 @@ def _too_large() -> Rejection:
 def _parsed(content: bytes) -> Any:
     try:
         return json.loads(content.decode(), object_pairs_hook=_unique, parse_constant=_no_constant)
-    except RecursionError:
-        raise Rejection(400, "the request body is not valid JSON: nested too deeply") from None
     except ValueError as error:
         raise Rejection(400, f"the request body is not valid JSON: {error}") from None
 
@@ -125,7 +128,9 @@ def _no_constant(name: str) -> Any:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise MalformedParameters(f"duplicate field `{shorten(twice)}`")
+        seen = set()
+        for name, _ in pairs:
+            if name in seen:
+                raise MalformedParameters(f"duplicate field `{shorten(name)}`")
+            seen.add(name)
     return members

@@ -9,7 +9,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
-from agent_memory.errors import MalformedParameters
+from agent_memory.errors import MalformedParameters, shorten
 from agent_memory.operations import arguments, schemas
 from agent_memory.operations.arguments import Arguments
 from agent_memory.rest import answers, requests
@@ -24,6 +24,7 @@ PATCH: Final = {
     "required": [],
 }
 """The parameters of an update, but for the id, which the path has."""
+_MOST_NAMED: Final = 10
 
 
 class Operation(NamedTuple):
@@ -38,6 +39,11 @@ class Operation(NamedTuple):
     body: Mapping[str, Any] | None = None
     query: Mapping[str, Any] | None = None
     plain_rejections: bool = False
+
+    @property
+    def ignores_unknown(self) -> bool:
+        """Whether parameters that it does not know are only warned of."""
+        return (self.body is not None and self.body is not PATCH) or self.query is not None
 
 
 def operations(memory: AgentMemory) -> list[Operation]:
@@ -168,4 +174,6 @@ def _with_plain_rejections(endpoint: Endpoint) -> Endpoint:
 
 
 def _warning(schema: Mapping[str, Any], given: Arguments) -> str | None:
-    return arguments.warning(schema, given.unknown) if given.unknown else None
+    # Looking for the nearest known name takes time, and a header holds no more than a few.
+    named = [shorten(name) for name in given.unknown[:_MOST_NAMED]]
+    return arguments.warning(schema, named) if named else None
