@@ -9,13 +9,16 @@ when a page differs from what this program would write.
 from __future__ import annotations
 
 import inspect
+import json
 import re
 import sys
 from collections.abc import Callable, Mapping
+from enum import Enum
 from pathlib import Path
 from typing import Any, Final, cast
 
 import click
+import msgspec
 from click.testing import CliRunner
 
 import memorizz as memorizz_package
@@ -30,6 +33,19 @@ DOCS: Final = Path(__file__).parent
 memorizz: Final = make_root()
 _BLOCK: Final = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end generated -->)", re.DOTALL)
 _HELP_WIDTH: Final = 98
+# Values that cannot say what they are.
+_SAID: Final = {
+    "UNSET": "The value of an argument that was not given, where `None` means something else.",
+    "__version__": "The version of the distribution, as text.",
+}
+_TYPES: Final = {
+    "Named": "text or object or null",
+    "Json": "object",
+    "None": "null",
+    "str": "text",
+    "int": "whole number",
+    "bool": "true or false",
+}
 
 
 def command_names() -> list[str]:
@@ -92,33 +108,77 @@ def graph_commands() -> list[list[str]]:
 
 
 def graph_names() -> str:
-    """Each public name of ``memorizz`` with what it is, and the methods of classes with their parameters."""
-    shown = []
-    for name in memorizz_package.__all__:
-        thing = getattr(memorizz_package, name)
-        shown.append(f"### {name}\n\n{_first_sentence(thing)}\n")
-        if inspect.isfunction(thing):
-            shown.append(f"`{name}{_signature(thing)}`\n")
-        methods = [
-            f"| `{method}{_signature(member)}` | {_first_sentence(member)} |"
-            for method, member in inspect.getmembers(thing, inspect.isfunction)
-            if inspect.isclass(thing) and not method.startswith("_") and member.__module__.startswith("memorizz")
+    """Each public name of ``memorizz``: what it is, how it is called, its members."""
+    return "\n".join(_graph_name(name, getattr(memorizz_package, name)) for name in memorizz_package.__all__)
+
+
+def _graph_name(name: str, thing: Any) -> str:
+    parts = [f"### {name}", _SAID.get(name) or _first_sentence(thing)]
+    if inspect.isfunction(thing) or (inspect.isclass(thing) and _is_made(thing)):
+        parts.append(f"`{name}{_signature(thing)}`")
+    if inspect.isclass(thing):
+        parts += [table for table in (_members(thing), _methods(thing)) if table]
+    return "\n\n".join(parts) + "\n"
+
+
+def _is_made(kind: type) -> bool:
+    """Whether people make objects of a class from arguments; those of an agent are in a table of their own."""
+    if issubclass(kind, Exception | Enum | msgspec.Struct):
+        return False
+    return bool(inspect.signature(kind).parameters)
+
+
+def _members(kind: type) -> str:
+    """The members of an enumeration, or the fields of a structure."""
+    if issubclass(kind, Enum):
+        rows = [f"| `{name}` | `{member.value}` |" for name, member in kind.__members__.items()]
+        return "\n".join(["| name | store |", "|---|---|", *rows])
+    if issubclass(kind, msgspec.Struct):
+        fields = [
+            f"| `{field.name}` | {_annotation(kind.__annotations__[field.name])} | {_default(field)} |"
+            for field in msgspec.structs.fields(kind)
         ]
-        if methods:
-            shown.append("\n".join(["| method | does |", "|---|---|", *methods]) + "\n")
-    return "\n".join(shown)
+        return "\n".join(["| field | type | if it is left out |", "|---|---|---|", *fields])
+    return ""
+
+
+def _methods(kind: type) -> str:
+    """A class's methods of ours; what the base of the providers says of them is not said again."""
+    base = memorizz_package.MemoryProvider
+    told = vars(kind) if issubclass(kind, base) and kind is not base else dir(kind)
+    rows = [
+        f"| `{name}{_signature(member)}` | {_first_sentence(member)} |"
+        for name, member in inspect.getmembers(kind, inspect.isroutine)
+        if not name.startswith("_") and name in told and str(getattr(member, "__module__", "")).startswith("memorizz")
+    ]
+    return "\n".join(["| method | does |", "|---|---|", *rows]) if rows else ""
+
+
+def _annotation(text: str) -> str:
+    """A type as people say it."""
+    for kind, words in _TYPES.items():
+        text = re.sub(rf"\b{kind}\b", words, text)
+    text = text.replace("dict[text, text]", "object")
+    return re.sub(r"list\[([^]]*)\]", r"list of (\1)", text).replace(" | ", " or ")
+
+
+def _default(field: msgspec.structs.FieldInfo) -> str:
+    if field.default is not msgspec.NODEFAULT:
+        return f"`{json.dumps(field.default)}`"
+    return "it has to be given" if field.required else "empty"
 
 
 def _first_sentence(thing: object) -> str:
-    text = " ".join((inspect.getdoc(thing) or "").partition("\n\n")[0].split()) if not isinstance(thing, str) else ""
+    text = " ".join((inspect.getdoc(thing) or "").partition("\n\n")[0].split())
     plain = re.sub(r":(?:class|func|meth|data):`~?([^`]*)`", r"`\1`", text).replace("``", "`").replace("|", "\\|")
-    return plain if plain else "A value."
+    assert plain, f"{thing!r} says nothing of itself"
+    return plain
 
 
-def _signature(function: Callable[..., Any]) -> str:
+def _signature(called: Callable[..., Any]) -> str:
     parameters = [
         parameter.replace(annotation=inspect.Parameter.empty)
-        for parameter in inspect.signature(function).parameters.values()
+        for parameter in inspect.signature(called).parameters.values()
         if parameter.name != "self"
     ]
     text = str(inspect.Signature(parameters))

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-import logging
 import sys
 
 
 def main() -> int:
     """Run the command line and return its exit code: 0, 1 for conflicts or a partial restore, 2 for refused."""
+    try:
+        return _main()
+    except KeyboardInterrupt:
+        # While the program was still being read; later the command itself sees it.
+        sys.stderr.write("Interrupted\n")
+        return 130
+
+
+def _main() -> int:
+    import logging
+
     from agent_memory.cli.running import run
     from agent_memory.logs import log_to_stderr
     from memorizz.cli.root import make_root

@@ -34,53 +34,61 @@ class Settings(NamedTuple):
         """The settings of this process; an argument that is given is a flag. An empty variable counts as unset.
 
         Raises:
-            ConfigurationError: The backend is none of those that this version knows, or the file of settings cannot
-                be read.
+            ConfigurationError: The backend is none of those that this version knows, a path cannot be one, or the
+                file of settings cannot be read.
         """
         environment = os.environ if environ is None else environ
         home = home_directory(environment)
         file = settings_file(environment)
         saved = _read(file)
 
-        def setting(name: str) -> tuple[str, str]:
-            if environment.get(name):
-                return environment[name], name
-            return saved.get(name, ""), str(file)
+        def setting(flag: str, given: str | None, name: str) -> tuple[str, str]:
+            for value, origin in ((given, flag), (environment.get(name), name), (saved.get(name), str(file))):
+                if value:
+                    return value, origin
+            return "", ""
 
-        if backend:
-            origin = "--backend"
-        else:
-            backend, origin = setting("MEMORIZZ_BACKEND")
-        if not backend:
-            backend, origin = DEFAULT_BACKEND, "default"
+        backend, chosen_by = setting("--backend", backend, "MEMORIZZ_BACKEND")
+        backend = backend or DEFAULT_BACKEND
         if backend not in PATH_VARIABLES:
             raise ConfigurationError(
-                f"the backend {backend!r} (from {origin}) is not part of this version; "
+                f"the backend {backend!r} (from {chosen_by}) is not part of this version; "
                 f"it must be one of {', '.join(PATH_VARIABLES)}"
             )
-        where = path or setting(PATH_VARIABLES[backend])[0]
+        where, placed_by = setting("--path", path, PATH_VARIABLES[backend])
         default = home / ("memory" if backend == "filesystem" else "memory.sqlite3")
-        return cls(backend, Path(where).expanduser().absolute() if where else default, origin)
+        origin = " and ".join(dict.fromkeys(filter(None, (chosen_by, placed_by)))) or "default"
+        return cls(backend, _absolute(where, placed_by) if where else default, origin)
 
 
 def home_directory(environ: Mapping[str, str] | None = None) -> Path:
     """``$MEMORIZZ_HOME``, or ``.memorizz`` in the user's home.
 
     Raises:
-        ConfigurationError: This user has no home.
+        ConfigurationError: There is no such home.
     """
     environment = os.environ if environ is None else environ
-    try:
-        return Path(environment.get("MEMORIZZ_HOME") or "~/.memorizz").expanduser().absolute()
-    except RuntimeError as error:
-        raise ConfigurationError(f"{error}: set MEMORIZZ_HOME") from None
+    return _absolute(environment.get("MEMORIZZ_HOME") or "~/.memorizz", "MEMORIZZ_HOME")
 
 
 def settings_file(environ: Mapping[str, str] | None = None) -> Path:
-    """``$MEMORIZZ_ENV_FILE``, or ``.env`` in the home directory of the memory graph."""
+    """``$MEMORIZZ_ENV_FILE``, or ``.env`` in the home directory of the memory graph.
+
+    Raises:
+        ConfigurationError: There is no such home.
+    """
     environment = os.environ if environ is None else environ
     given = environment.get("MEMORIZZ_ENV_FILE")
-    return Path(given).expanduser().absolute() if given else home_directory(environment) / ".env"
+    return _absolute(given, "MEMORIZZ_ENV_FILE") if given else home_directory(environment) / ".env"
+
+
+def check_storable(path: Path) -> None:
+    """Refuse a path that a line of the file of settings cannot hold.
+
+    Raises:
+        ConfigurationError: It is none that :func:`save` could write.
+    """
+    _quoted(path)
 
 
 def save(backend: str, path: Path) -> Path:
@@ -88,18 +96,43 @@ def save(backend: str, path: Path) -> Path:
 
     Raises:
         OSError: It cannot be written.
-        ConfigurationError: It cannot be read.
+        ConfigurationError: It cannot be read, or cannot hold ``path``.
     """
     file = settings_file()
-    wanted = {"MEMORIZZ_BACKEND": backend, PATH_VARIABLES[backend]: str(path)}
-    if any(character in str(path) for character in "\n\r\"'"):
-        raise ConfigurationError(f"the path must not hold quotes or line breaks (got {str(path)!r})")
+    wanted = {"MEMORIZZ_BACKEND": f'"{backend}"', PATH_VARIABLES[backend]: _quoted(path)}
     lines = [line for line in _lines(file) if _name(line) not in wanted]
-    lines += [f'{name}="{value}"' for name, value in wanted.items()]
-    make_private_directory(file.parent)
-    with replacing(file, "connect") as written:
+    lines += [f"{name}={value}" for name, value in wanted.items()]
+    # A link stays one: people keep their settings elsewhere.
+    target = file.resolve()
+    make_private_directory(target.parent)
+    with replacing(target, "connect") as written:
         written.write(("\n".join(lines) + "\n").encode())
     return file
+
+
+def _absolute(text: str, origin: str) -> Path:
+    if "\0" in text:
+        raise ConfigurationError(f"the path {text!r} (from {origin}) holds the character U+0000")
+    try:
+        return Path(text).expanduser().absolute()
+    except RuntimeError:
+        raise ConfigurationError(
+            f"the path {text!r} is in the home of a user who has none; set {origin} to another one"
+        ) from None
+
+
+def _quoted(path: Path) -> str:
+    text = str(path)
+    quote = "'" if '"' in text else '"'
+    if quote in text or "\n" in text or "\r" in text:
+        raise ConfigurationError(
+            f"a path that is to be remembered must not hold both kinds of quotes, nor line breaks (got {text!r})"
+        )
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ConfigurationError(f"a path that is to be remembered must be UTF-8 (got {text!r})") from None
+    return f"{quote}{text}{quote}"
 
 
 def _read(file: Path) -> dict[str, str]:
@@ -107,8 +140,12 @@ def _read(file: Path) -> dict[str, str]:
     for line in _lines(file):
         name = _name(line)
         if name:
-            found[name] = line.partition("=")[2].strip().strip("\"'")
+            found[name] = _unquoted(line.partition("=")[2].strip())
     return found
+
+
+def _unquoted(value: str) -> str:
+    return value[1:-1] if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'" else value
 
 
 def _name(line: str) -> str:
@@ -118,8 +155,10 @@ def _name(line: str) -> str:
 
 def _lines(file: Path) -> list[str]:
     try:
-        return file.read_text(encoding="utf-8").splitlines()
+        # Not splitlines: names of directories may hold what it takes for the end of a line.
+        lines = file.read_text(encoding="utf-8-sig").split("\n")
     except FileNotFoundError:
         return []
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"the settings in {file} cannot be read: {error}") from None
+    return lines if lines[-1] else lines[:-1]

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import sys
-from typing import Any
-
 import click
 
 from agent_memory.cli import render
 from memorizz.archive.envelope import canonical_size
-from memorizz.archive.files import load_archive, read_archive
 from memorizz.cli import options
 
 
 @click.command(epilog="Example: memorizz memory inspect harbor.memorizz.json")
-@click.argument("archive", type=click.Path(allow_dash=True))
+@click.argument("archive", callback=options.file_name)
 @options.max_bytes
 @options.max_records
 @options.as_json
 def inspect(archive: str, max_bytes: int, max_records: int, as_json: bool) -> int:
     """Show what ARCHIVE holds, without the memories themselves."""
-    read = _read(archive, max_bytes, max_records)
+    read = options.read(archive, max_bytes=max_bytes, max_records=max_records)
     manifest = read["manifest"]
     agents = [(row["id"], row["data"].get("name")) for row in read["stores"]["agents"]]
     if options.wants_json(as_json):
@@ -48,13 +44,13 @@ def inspect(archive: str, max_bytes: int, max_records: int, as_json: bool) -> in
 
 
 @click.command(epilog="Example: memorizz memory verify harbor.memorizz.json && echo sound")
-@click.argument("archive", type=click.Path(allow_dash=True))
+@click.argument("archive", callback=options.file_name)
 @options.max_bytes
 @options.max_records
 @options.as_json
 def verify(archive: str, max_bytes: int, max_records: int, as_json: bool) -> int:
     """Check that ARCHIVE is whole and keeps every rule of the format. Exit code 2 when it is not."""
-    read = _read(archive, max_bytes, max_records)
+    read = options.read(archive, max_bytes=max_bytes, max_records=max_records)
     result = {
         "ok": True,
         "records": read["manifest"]["record_count"],
@@ -69,8 +65,3 @@ def verify(archive: str, max_bytes: int, max_records: int, as_json: bool) -> int
 
 
 COMMANDS = {"inspect": inspect, "verify": verify}
-
-
-def _read(archive: str, max_bytes: int, max_records: int) -> dict[str, Any]:
-    limits = {"max_bytes": max_bytes, "max_records": max_records}
-    return load_archive(sys.stdin.buffer, **limits) if archive == "-" else read_archive(archive, **limits)

@@ -9,7 +9,7 @@ import click
 
 from agent_memory.cli import render
 from memorizz.cli import options
-from memorizz.cli.root import opened, provider_options
+from memorizz.cli.root import given, opened, provider_options
 from memorizz.memory_archive import MemoryArchive, archive_json
 
 
@@ -18,9 +18,9 @@ from memorizz.memory_archive import MemoryArchive, archive_json
     epilog="Examples: memorizz memory export harbor.memorizz.json --agent-id AGENT_ID  ·  "
     "memorizz memory export - --memory-id PROJECT_ID | gzip > project.memorizz.json.gz",
 )
-@click.argument("output", type=click.Path(allow_dash=True))
-@click.option("--agent-id", metavar="ID", help="Only this agent, with its delegates.")
-@click.option("--memory-id", metavar="ID", help="Only this namespace.")
+@click.argument("output", callback=options.file_name)
+@click.option("--agent-id", callback=given, metavar="ID", help="Only this agent, with its delegates.")
+@click.option("--memory-id", callback=given, metavar="ID", help="Only this namespace.")
 @options.types
 @click.option("--delegates/--no-delegates", "include_delegates", default=True, help="With delegates; the default.")
 @click.option("--history/--no-history", "include_history", default=True, help="With recorded changes; the default.")
@@ -42,6 +42,8 @@ def export(
     """
     chosen |= options.tenant(user_id, anonymous)
     chosen["memory_types"] = options.stores(types)
+    if output != "-":
+        options.refuse_in_the_way(output, overwrite=overwrite, remedy="--overwrite replaces it")
     with opened() as provider, render.busy("exporting"):
         archive = MemoryArchive(provider)
         if output == "-":
@@ -50,7 +52,8 @@ def export(
             sys.stdout.buffer.flush()
             manifest = made["manifest"]
         else:
-            manifest = archive.export_file(output, overwrite=overwrite, **chosen)
+            with options.naming(output, "written"):
+                manifest = archive.export_file(output, overwrite=overwrite, **chosen)
     if output == "-":
         click.echo(f"exported {manifest['record_count']:,} records", err=True)
     elif options.wants_json(as_json):

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 
 from agent_memory.cli import render
-from memorizz.archive.files import load_archive, read_archive, write_text
+from memorizz.archive.files import write_text
 from memorizz.cli import options
-from memorizz.cli.root import destination, provider_options
+from memorizz.cli.root import destination, given, has_destination, provider_options
 from memorizz.memory_archive import MemoryArchive
 
 _SHOWN = 10
@@ -23,7 +23,7 @@ _SHOWN = 10
     epilog="Examples: memorizz memory import harbor.memorizz.json  ·  "
     "memorizz memory import harbor.memorizz.json --new-ids --apply",
 )
-@click.argument("archive", type=click.Path(allow_dash=True))
+@click.argument("archive", callback=options.file_name)
 @click.option("--apply", is_flag=True, help="Write; without it the import is only previewed.")
 @click.option(
     "--conflict",
@@ -33,12 +33,12 @@ _SHOWN = 10
     help="What becomes of records that are there already.",
 )
 @click.option("--new-ids", is_flag=True, help="Make an independent copy, with new ids and namespaces.")
-@click.option("--target-memory-id", metavar="ID", help="Namespace to restore into.")
+@click.option("--target-memory-id", callback=given, metavar="ID", help="Namespace to restore into.")
 @options.types
 @options.scope
 @options.application_id
 @click.option("--reembed", is_flag=True, help="Embed what is written, with the destination's model.")
-@click.option("--id-map", type=click.Path(path_type=Path), metavar="FILE", help="Write the map of ids to this file.")
+@click.option("--id-map", callback=options.file_name, metavar="FILE", help="Write the map of ids to this file.")
 @options.max_bytes
 @options.max_records
 @options.as_json
@@ -50,7 +50,7 @@ def import_(
     types: str | None,
     user_id: str | None,
     anonymous: bool,
-    id_map: Path | None,
+    id_map: str | None,
     as_json: bool,
     **chosen: Any,
 ) -> int:
@@ -58,28 +58,64 @@ def import_(
 
     Exit code 1 when records are there already and no policy was chosen, or when the restore was not completed.
     """
-    limits = {"max_bytes": chosen["max_bytes"], "max_records": chosen["max_records"]}
     chosen |= options.tenant(user_id, anonymous)
-    with render.busy("reading"):
-        read = load_archive(sys.stdin.buffer, **limits) if archive == "-" else read_archive(archive, **limits)
-    with destination(apply=apply) as provider, render.busy("importing" if apply else "looking"):
-        report = MemoryArchive(provider).import_archive(
-            read,
-            dry_run=not apply,
-            id_strategy="new" if new_ids else "preserve",
-            allowed_types=options.stores(types),
-            **chosen,
-        )
+    chosen |= {"id_strategy": "new" if new_ids else "preserve", "allowed_types": options.stores(types)}
+    if id_map == "-":
+        raise click.UsageError("--id-map needs a file; a report in JSON has the map of ids too")
     if id_map is not None:
-        write_text(json.dumps(report["id_map"], ensure_ascii=False, indent=2) + "\n", id_map, overwrite=True)
-    if options.wants_json(as_json):
-        render.print_json(report)
-    else:
-        _show(report)
+        options.refuse_in_the_way(id_map, remedy="name another file for the map of ids")
+    with render.busy("reading"):
+        read = options.read(archive, max_bytes=chosen["max_bytes"], max_records=chosen["max_records"])
+
+    def restore(*, dry_run: bool) -> dict[str, Any]:
+        with destination(make=not dry_run) as provider, render.busy("looking" if dry_run else "importing"):
+            return MemoryArchive(provider).import_archive(read, dry_run=dry_run, **chosen)
+
+    if apply and not has_destination():
+        # An archive that is refused must not leave an empty memory behind.
+        restore(dry_run=True)
+    report, fault = _with_map(lambda: restore(dry_run=not apply), id_map)
+    try:
+        if options.wants_json(as_json):
+            render.print_json(report)
+        else:
+            _show(report)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        fault = fault or options.system_message("the report", "written", error)
+    if fault is not None:
+        # Not 2, which says that nothing was written.
+        done = f"{report['imported']:,} records were imported, but " if apply else ""
+        click.echo(f"Error: {done}{fault}", err=True)
+        return 1 if apply else 2
     return 0 if report["ok"] else 1
 
 
 COMMANDS = {"import": import_}
+
+
+def _with_map(restore: Callable[[], dict[str, Any]], id_map: str | None) -> tuple[dict[str, Any], str | None]:
+    """The report of ``restore``, and why its map of ids could not be written.
+
+    Raises:
+        options.Refused: The file of the map cannot be made, and nothing was restored.
+    """
+    if id_map is None:
+        return restore(), None
+    with options.naming(id_map, "written"):
+        # Its place is taken first: a copy whose map cannot be kept should not be made.
+        write_text("{}\n", id_map, overwrite=False)
+    try:
+        report = restore()
+    except BaseException:
+        Path(id_map).expanduser().unlink(missing_ok=True)
+        raise
+    try:
+        write_text(json.dumps(report["id_map"], ensure_ascii=False, indent=2) + "\n", id_map, overwrite=True)
+    except OSError as error:
+        return report, options.system_message(id_map, "written", error)
+    return report, None
 
 
 def _show(report: dict[str, Any]) -> None:

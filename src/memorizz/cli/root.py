@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +15,7 @@ import click
 from agent_memory._version import __version__
 from memorizz.config import PATH_VARIABLES, Settings
 from memorizz.errors import ConfigurationError
+from memorizz.taxonomy import MemoryType
 
 if TYPE_CHECKING:
     from memorizz.providers.base import MemoryProvider
@@ -21,6 +23,13 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 BACKENDS = tuple(PATH_VARIABLES)
+
+
+def given(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    """Refuse an option with an empty value: mostly a variable that a script forgot to set."""
+    if value == "":
+        raise click.BadParameter("it must not be empty", ctx, param)
+    return value
 
 
 def provider_options(function: Command) -> Command:
@@ -33,7 +42,7 @@ def provider_options(function: Command) -> Command:
 
     decorated: Any = command
     for option in (
-        click.option("--path", type=click.Path(), metavar="PATH", help="Folder or file of the memory."),
+        click.option("--path", callback=given, metavar="PATH", help="Folder or file of the memory."),
         click.option("--backend", type=click.Choice(BACKENDS), help="Provider [env MEMORIZZ_BACKEND]."),
     ):
         decorated = option(decorated)
@@ -48,7 +57,7 @@ def opened() -> Iterator[MemoryProvider]:
         ConfigurationError: It is not.
     """
     settings: Settings = click.get_current_context().obj
-    if not settings.path.exists():
+    if not _is_there(settings):
         raise ConfigurationError(
             f"there is no {settings.backend} memory at {settings.path} (from {settings.origin}); "
             "name one with --backend and --path, or run `memorizz connect`"
@@ -57,19 +66,50 @@ def opened() -> Iterator[MemoryProvider]:
         yield provider
 
 
+def has_destination() -> bool:
+    """Whether the memory that the running command restores into is there already."""
+    return _is_there(click.get_current_context().obj)
+
+
 @contextmanager
-def destination(*, apply: bool) -> Iterator[MemoryProvider]:
-    """The provider to restore into. A preview makes none: what is not there yet is as good as an empty one."""
+def destination(*, make: bool) -> Iterator[MemoryProvider]:
+    """The provider to restore into; unless it is to be made, an empty one stands for one that is not there yet.
+
+    Raises:
+        ConfigurationError: It cannot be opened, or could not be made.
+    """
     settings: Settings = click.get_current_context().obj
-    if apply or settings.path.exists():
+    if make or _is_there(settings):
         with _provider(settings.backend, settings.path) as provider:
             yield provider
         return
+    _refuse_unmakeable(settings)
     with (
         TemporaryDirectory(prefix="memorizz-preview-") as directory,
         _provider(settings.backend, Path(directory) / "empty") as provider,
     ):
         yield provider
+
+
+def _is_there(settings: Settings) -> bool:
+    """A directory that holds none of the stores is somebody's directory, but no memory."""
+    if settings.backend == "filesystem" and settings.path.is_dir():
+        return any((settings.path / store.value).is_dir() for store in MemoryType)
+    return settings.path.exists()
+
+
+def _refuse_unmakeable(settings: Settings) -> None:
+    nearest = settings.path.resolve()
+    while not os.path.lexists(nearest):
+        nearest = nearest.parent
+    if not nearest.is_dir():
+        raise ConfigurationError(
+            f"no {settings.backend} memory can be made at {settings.path}: {nearest} is no directory"
+        )
+    if not os.access(nearest, os.W_OK | os.X_OK):
+        raise ConfigurationError(
+            f"no {settings.backend} memory can be made at {settings.path}: {nearest} cannot be written to"
+        )
 
 
 @contextmanager

@@ -36,10 +36,13 @@ def test_a_flag_wins_over_the_environment_and_that_over_the_file(run: Run, tmp_p
     run("connect", "sqlite", "--path", "file.sqlite3")
     assert "file.sqlite3" in run("connect").stdout
     variables = {"MEMORIZZ_BACKEND": "filesystem", "MEMORIZZ_MEMORY_ROOT": str(tmp_path / "root")}
-    assert run("connect", **variables).stdout == f"filesystem at {tmp_path}/root (from MEMORIZZ_BACKEND)\n"
+    assert (
+        run("connect", **variables).stdout
+        == f"filesystem at {tmp_path}/root (from MEMORIZZ_BACKEND and MEMORIZZ_MEMORY_ROOT)\n"
+    )
     refused = run("memory", "timeline", "--backend", "sqlite", "--path", "flag.sqlite3", **variables)
     assert "there is no sqlite memory at" in refused.stderr
-    assert "flag.sqlite3 (from --backend)" in refused.stderr
+    assert "flag.sqlite3 (from --backend and --path)" in refused.stderr
 
 
 def test_without_any_setting_it_is_the_folder_of_the_reference(run: Run, tmp_path: Path) -> None:
@@ -72,3 +75,22 @@ def test_settings_that_cannot_be_read_and_paths_that_cannot_be_made_are_named(ru
 def test_the_command_and_its_version() -> None:
     done = subprocess.run([Path(sys.executable).parent / "memorizz", "--version"], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, f"memorizz {memorizz.__version__}\n")
+
+
+def test_a_path_with_a_quote_is_remembered_and_one_that_cannot_be_makes_nothing(run: Run, tmp_path: Path) -> None:
+    assert run("connect", "sqlite", "--path", "it's.sqlite3").returncode == 0
+    assert "it's.sqlite3" in run("connect").stdout
+    refused = run("connect", "sqlite", "--path", "both'\".sqlite3")
+    assert refused.returncode == 2
+    assert "both kinds of quotes" in refused.stderr
+    assert not (tmp_path / "both'\".sqlite3").exists()
+
+
+def test_a_link_to_the_settings_stays_a_link(run: Run, tmp_path: Path) -> None:
+    real = tmp_path / "kept.env"
+    real.write_text("# mine\n")
+    link = tmp_path / "link.env"
+    link.symlink_to(real)
+    assert run("connect", "sqlite", "--path", "a.sqlite3", MEMORIZZ_ENV_FILE=str(link)).returncode == 0
+    assert link.is_symlink()
+    assert real.read_text().startswith("# mine\nMEMORIZZ_BACKEND=")

@@ -175,6 +175,11 @@ REFUSED: list[tuple[tuple[str, ...], str]] = [
     (("memory", "import", "given.memorizz.json", "--max-bytes", "100"), "100"),
     (("memory", "verify", "broken.json"), "not valid JSON"),
     (("memory", "inspect", "missing.json"), "missing.json"),
+    (("memory", "import", "given.memorizz.json", "--id-map", "-"), "--id-map needs a file"),
+    (("memory", "import", "given.memorizz.json", "--id-map", "broken.json"), "is there already"),
+    (("memory", "export", "x.json", "--agent-id", ""), "it must not be empty"),
+    (("memory", "export", "x.json", "--types", " , "), "--types names no store"),
+    (("memory", "export", ".", "--overwrite"), "it is no regular file"),
     (("memory", "nonsense"), "No such command"),
 ]
 
@@ -197,6 +202,22 @@ def test_a_memory_that_is_not_there_is_not_made_by_reading_it(run: Run, tmp_path
         assert done.returncode == 2
         assert "there is no sqlite memory at" in done.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_without_a_store_is_no_memory(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "photos").mkdir()
+    done = run("memory", "timeline", "--backend", "filesystem", "--path", "photos")
+    assert (done.returncode, "there is no filesystem memory at" in done.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("arguments", [("--types", "agents"), ("--user-id", "ben"), ("--reembed",)])
+def test_an_apply_that_is_refused_makes_no_destination(
+    run: Run, file: Path, into: tuple[str, ...], tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
+    before = sorted(tmp_path.iterdir())
+    done = run("memory", "import", file, "--apply", "--id-map", "ids.json", *arguments, *into)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert sorted(tmp_path.iterdir()) == before
 
 
 def on_a_terminal(environment: dict[str, str], tmp_path: Path, *arguments: Any) -> tuple[int, str]:
