@@ -28,7 +28,8 @@ ROOMS = {
     "doctor": BASE | {"config", "store", "embed", "service", "app"},
     "operations": BASE,
     "mcp": BASE | {"config", "logs", "service", "app", "operations"},
-    "rest": BASE | {"config", "logs", "service", "app", "operations"},
+    "web": BASE,
+    "rest": BASE | {"config", "logs", "service", "app", "operations", "web"},
     "cli": BASE | {"config", "files", "logs", "service", "app", "doctor", "package"},
     "package": BASE | {"config", "service", "app"},
     "__main__": {"errors", "config", "logs", "mcp", "cli"},
@@ -36,7 +37,7 @@ ROOMS = {
 """For each room of ``agent_memory`` the rooms it may import beside itself; ``package`` is ``agent_memory`` itself."""
 
 # The command line starts the other doors.
-ALLOWED_FILES = {("cli/setup.py", "mcp"), ("cli/setup.py", "rest")}
+ALLOWED_FILES = {("cli/setup.py", "mcp"), ("cli/setup.py", "rest"), ("cli/setup.py", "web")}
 
 THIRD_PARTY = {
     "apsw": {"store", "doctor"},
@@ -45,9 +46,9 @@ THIRD_PARTY = {
     "msgspec": {"formats", "rest"},
     "platformdirs": {"config"},
     "anyio": {"rest"},
-    "httptools": {"rest"},
-    "starlette": {"rest"},
-    "uvicorn": {"rest"},
+    "httptools": {"web"},
+    "starlette": {"rest", "web"},
+    "uvicorn": {"web"},
 }
 """Each library and the only rooms that may know it."""
 

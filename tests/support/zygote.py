@@ -23,7 +23,7 @@ from typing import IO
 _MODULES = (
     "agent_memory.__main__", "agent_memory.cli", "agent_memory.cli.memories", "agent_memory.cli.links",
     "agent_memory.cli.upkeep", "agent_memory.cli.setup", "agent_memory.doctor", "agent_memory.mcp.server",
-    "agent_memory.rest.server", "agent_memory.rest.address", "uvicorn.protocols.http.httptools_impl",
+    "agent_memory.rest.server", "agent_memory.web.address", "uvicorn.protocols.http.httptools_impl",
     "uvicorn.lifespan.on", "uvloop", "http.client", "difflib",
 )  # fmt: skip
 _STATUS = struct.Struct("i")

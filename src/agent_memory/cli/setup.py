@@ -46,8 +46,8 @@ def serve_rest(addr: str, allow_remote: bool, sweep_secs: float | None) -> int:
     routes.
     """
     # Starlette and uvicorn are of use to no other command.
-    from agent_memory.rest.address import Address
     from agent_memory.rest.server import serve as run
+    from agent_memory.web.address import Address
 
     address = Address.parse(addr)
     resolved = settings(sweep_secs=sweep_secs)

@@ -19,8 +19,8 @@ from agent_memory.rest import answers, openapi, page
 from agent_memory.rest.guard import LoopbackGuard
 from agent_memory.rest.requests import Rejection
 from agent_memory.rest.routes import Endpoint, Operation, operations
-from agent_memory.rest.unread import UnreadBodies
 from agent_memory.service.memory import AgentMemory
+from agent_memory.web.unread import UnreadBodies
 
 # A request may wait ten seconds for the embedder; others must not wait for it.
 _THREADS: Final = 128
