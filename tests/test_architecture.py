@@ -69,7 +69,9 @@ GRAPH_ROOMS: dict[str, set[str]] = {
     "stores": {"checks", "entries", "errors", "history", "ports", "providers", "records", "taxonomy"},
     "archive": {"agents", "errors", "history", "providers", "records", "taxonomy"},
     "memory_archive": {"archive", "errors", "taxonomy"},
-    "cli": {"archive", "config", "errors", "memory_archive", "providers", "taxonomy", "timeline"},
+    "mcp": {"archive", "errors", "memory_archive", "providers", "taxonomy"},
+    "plugins": {"config", "errors"},
+    "cli": {"archive", "config", "errors", "mcp", "memory_archive", "plugins", "providers", "taxonomy", "timeline"},
     "package": set(),
     "__main__": {"cli"},
 }
@@ -82,6 +84,8 @@ GRAPH_FOUNDATION: dict[str, set[str]] = {
     "providers": {"errors", "files", "store"},
     "timeline": {"errors"},
     "archive": {"_version", "files"},
+    "mcp": {"_version", "errors", "mcp", "operations", "web"},
+    "plugins": {"files"},
     "cli": {"_version", "cli", "logs"},
     "__main__": {"cli", "logs"},
 }
@@ -90,6 +94,10 @@ GRAPH_FOUNDATION: dict[str, set[str]] = {
 GRAPH_THIRD_PARTY = {
     "apsw": {"providers"},
     "click": {"cli"},
+    "anyio": {"mcp", "plugins"},
+    "httpx2": {"plugins"},
+    "mcp": {"mcp", "plugins"},
+    "starlette": {"mcp"},
     "msgspec": {"agents", "archive", "checks", "providers", "stores"},
 }
 

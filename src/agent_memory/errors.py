@@ -98,6 +98,7 @@ class MalformedParameters(AgentMemoryError):
     exit_code = 2
 
     def __init__(self, reason: str) -> None:
+        self.reason = reason
         super().__init__(f"failed to deserialize parameters: {reason}")
 
 

@@ -16,7 +16,30 @@ from memorizz.errors import ConfigurationError
 PATH_VARIABLES: Final = {"filesystem": "MEMORIZZ_MEMORY_ROOT", "sqlite": "MEMORIZZ_SQLITE_PATH"}
 """For each backend the variable that says where its data is."""
 
-ENVIRONMENT: Final = ("MEMORIZZ_BACKEND", *PATH_VARIABLES.values(), "MEMORIZZ_HOME", "MEMORIZZ_ENV_FILE")
+PRINCIPAL: Final = "MEMORIZZ_MCP_SERVER_LOCAL_PRINCIPAL"
+PLUGIN_REMOTE_URL: Final = "MEMORIZZ_PLUGIN_REMOTE_URL"
+PLUGIN_TOKEN_ENV: Final = "MEMORIZZ_PLUGIN_REMOTE_TOKEN_ENV"
+DEFAULT_TOKEN_ENV: Final = "MEMORIZZ_MCP_TOKEN"
+
+MCP_SERVER: Final = tuple(
+    f"MEMORIZZ_MCP_SERVER_{name}"
+    for name in (
+        *("TRANSPORT", "HOST", "PORT", "PATH", "PUBLIC_URL", "STATELESS_HTTP", "ALLOW_ANONYMOUS", "ALLOW_WRITES"),
+        *("AGENT_IDS", "API_KEYS", "LOCAL_PRINCIPAL", "MAX_REQUEST_BYTES"),
+    )
+)
+"""The settings of the MCP server."""
+
+UI: Final = tuple(
+    f"MEMORIZZ_UI_{name}"
+    for name in ("AUTH_TOKEN", "AUTH_ACCOUNTS", "SESSION_SECRET", "SESSION_SECONDS", "COOKIE_SECURE", "READ_ONLY")
+)
+"""The settings of the portal."""
+
+ENVIRONMENT: Final = (
+    *("MEMORIZZ_BACKEND", *PATH_VARIABLES.values(), "MEMORIZZ_HOME", "MEMORIZZ_ENV_FILE"),
+    *(PLUGIN_REMOTE_URL, PLUGIN_TOKEN_ENV, DEFAULT_TOKEN_ENV, *MCP_SERVER, *UI),
+)
 DEFAULT_BACKEND: Final = "filesystem"
 
 
@@ -61,6 +84,39 @@ class Settings(NamedTuple):
         return cls(backend, _absolute(where, placed_by) if where else default, origin)
 
 
+class PluginSettings(NamedTuple):
+    """Whose memory the plugins of coding agents work on, and the server that has it when it is a hosted one."""
+
+    principal: str | None
+    remote_url: str | None
+    token_env: str
+    token: str | None
+
+    @classmethod
+    def resolve(cls, *, environ: Mapping[str, str] | None = None) -> PluginSettings:
+        """The settings of this process. The token itself is read from the environment only, never from a file.
+
+        Raises:
+            ConfigurationError: The file of settings cannot be read.
+        """
+        environment = os.environ if environ is None else environ
+        found = variables(environment)
+        token_env = found.get(PLUGIN_TOKEN_ENV, DEFAULT_TOKEN_ENV)
+        return cls(found.get(PRINCIPAL), found.get(PLUGIN_REMOTE_URL), token_env, environment.get(token_env) or None)
+
+
+def variables(environ: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Every setting that has a value: the environment's, or else that of the file of settings.
+
+    Raises:
+        ConfigurationError: The file cannot be read.
+    """
+    environment = os.environ if environ is None else environ
+    saved = _read(settings_file(environment))
+    found = {name: environment.get(name) or saved.get(name, "") for name in ENVIRONMENT}
+    return {name: value for name, value in found.items() if value}
+
+
 def home_directory(environ: Mapping[str, str] | None = None) -> Path:
     """``$MEMORIZZ_HOME``, or ``.memorizz`` in the user's home.
 
@@ -98,15 +154,32 @@ def save(backend: str, path: Path) -> Path:
         OSError: It cannot be written.
         ConfigurationError: It cannot be read, or cannot hold ``path``.
     """
+    return _remember({"MEMORIZZ_BACKEND": f'"{backend}"', PATH_VARIABLES[backend]: _quoted(path)})
+
+
+def save_remote(url: str | None, token_env: str) -> None:
+    """Remember the hosted server of the plugins in the file of settings, or with ``None`` forget it.
+
+    Raises:
+        OSError: It cannot be written.
+        ConfigurationError: It cannot be read.
+    """
+    names = (PLUGIN_REMOTE_URL, PLUGIN_TOKEN_ENV)
+    if url is None and not any(_name(line) in names for line in _lines(settings_file())):
+        return
+    _remember(dict(zip(names, (None, None) if url is None else (f'"{url}"', f'"{token_env}"'), strict=True)))
+
+
+def _remember(wanted: Mapping[str, str | None]) -> Path:
+    """Set these variables in the file of settings, or take out those that are ``None``; its other lines stay."""
     file = settings_file()
-    wanted = {"MEMORIZZ_BACKEND": f'"{backend}"', PATH_VARIABLES[backend]: _quoted(path)}
     lines = [line for line in _lines(file) if _name(line) not in wanted]
-    lines += [f"{name}={value}" for name, value in wanted.items()]
+    lines += [f"{name}={value}" for name, value in wanted.items() if value is not None]
     # A link stays one: people keep their settings elsewhere.
     target = file.resolve()
     make_private_directory(target.parent)
     with replacing(target, "connect") as written:
-        written.write(("\n".join(lines) + "\n").encode())
+        written.write("".join(f"{line}\n" for line in lines).encode())
     return file
 
 

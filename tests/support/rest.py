@@ -43,27 +43,18 @@ class Answer(NamedTuple):
         return message
 
 
-class RestServer:
-    """`agent-memory serve-rest` on a free port of this machine. Every line of standard error is kept."""
+class Daemon:
+    """A process that says where it listens. Every line of standard error is kept."""
 
-    def __init__(
-        self, db: Path, *arguments: str, addr: str = "127.0.0.1:0", fork: bool = False, **variables: str
-    ) -> None:
-        env = environment(**{"AGENT_MEMORY_OLLAMA_URL": NOBODY, **variables, "AGENT_MEMORY_DB": str(db)})
-        arguments = ("serve-rest", "--addr", addr, *arguments)
-        self._process: Forked | subprocess.Popen[bytes]
-        if fork:
-            self._process = Forked(arguments, env)
-        else:
-            pipe = subprocess.PIPE
-            self._process = subprocess.Popen(command(*arguments), env=env, stdin=pipe, stdout=pipe, stderr=pipe)
+    def __init__(self, process: Forked | subprocess.Popen[bytes], ready: str) -> None:
+        self._process = process
         self.stderr: list[str] = []
         self._changed = threading.Condition()
         self._ended = False
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
-        line = self.logged("REST listening on ")
-        match = re.search(r"listening on (?:\[(.+)\]|([\d.]+)):(\d+)$", line)
+        line = self.logged(ready)
+        match = re.search(r"listening on (?:http://)?(?:\[(.+)\]|([\d.]+)):(\d+)", line)
         assert match, line
         self.host, self.port = match[1] or match[2], int(match[3])
         self._connection = self.connect()
@@ -154,6 +145,23 @@ class RestServer:
         with self._changed:
             self._ended = True
             self._changed.notify_all()
+
+
+class RestServer(Daemon):
+    """`agent-memory serve-rest` on a free port of this machine."""
+
+    def __init__(
+        self, db: Path, *arguments: str, addr: str = "127.0.0.1:0", fork: bool = False, **variables: str
+    ) -> None:
+        env = environment(**{"AGENT_MEMORY_OLLAMA_URL": NOBODY, **variables, "AGENT_MEMORY_DB": str(db)})
+        arguments = ("serve-rest", "--addr", addr, *arguments)
+        process: Forked | subprocess.Popen[bytes]
+        if fork:
+            process = Forked(arguments, env)
+        else:
+            pipe = subprocess.PIPE
+            process = subprocess.Popen(command(*arguments), env=env, stdin=pipe, stdout=pipe, stderr=pipe)
+        super().__init__(process, "REST listening on ")
 
 
 def exchange(

@@ -36,10 +36,14 @@ _META: Final = "io.modelcontextprotocol/"
 _LIST_TTL_MS: Final = 3_600_000
 
 
+class ToolFailed(Exception):
+    """A call whose result is the message, with ``isError``."""
+
+
 class Tool(NamedTuple):
     """One tool: how it is listed, and the function from its arguments to the texts of its result.
 
-    ``call`` gets the arguments as the client sent them. It raises
+    ``call`` gets the arguments as the client sent them. It raises :class:`ToolFailed` or
     :class:`~agent_memory.errors.MalformedParameters` for a result with ``isError``; any other
     ``AgentMemoryError`` becomes a JSON-RPC error with that class's code.
     """
@@ -237,7 +241,7 @@ class Session:
     def _outcome(self, tool: Tool, arguments: Any, *, stateless: bool) -> dict[str, Any]:
         try:
             texts, failed = tool.call(arguments), False
-        except MalformedParameters as error:
+        except (MalformedParameters, ToolFailed) as error:
             texts, failed = [str(error)], True
         except AgentMemoryError as error:
             if not isinstance(error, InvalidInput):

@@ -20,7 +20,7 @@ LONGEST_LINE: Final = 16 * 1024 * 1024
 
 
 class NotJson(Exception):
-    """A line is not one JSON value in UTF-8, or is longer than 16 MiB."""
+    """A line is not one JSON value in UTF-8, or is too long."""
 
 
 class Wire:
@@ -30,18 +30,20 @@ class Wire:
     a client that does not read cannot keep the server from seeing that its input has ended.
     """
 
-    def __init__(self, source: BinaryIO, sink: int) -> None:
+    def __init__(self, source: BinaryIO, sink: int, *, longest: int = LONGEST_LINE) -> None:
+        """``longest`` is the most bytes that a line may have."""
         self._source = source
         self._sink = sink
+        self._longest = longest
         self._outgoing: queue.SimpleQueue[bytes | threading.Event] = queue.SimpleQueue()
         threading.Thread(target=self._write, name="writer", daemon=True).start()
 
     def messages(self) -> Iterator[Any]:
         """Each line's JSON value, or the :class:`NotJson` that says why it has none, until the stream ends."""
-        while line := self._source.readline(LONGEST_LINE + 1):
-            if len(line) > LONGEST_LINE and not line.endswith(b"\n"):
+        while line := self._source.readline(self._longest + 1):
+            if len(line) > self._longest and not line.endswith(b"\n"):
                 self._skip_rest_of_line()
-                yield NotJson(f"a line is longer than {LONGEST_LINE} bytes")
+                yield NotJson(f"a line is longer than {self._longest} bytes")
             elif not line.isspace():
                 yield _parse(line)
 
@@ -73,7 +75,7 @@ class Wire:
             pass
 
 
-def take_standard_streams() -> Wire:
+def take_standard_streams(*, longest: int = LONGEST_LINE) -> Wire:
     """The wire over this process's standard streams.
 
     From here on whatever else is printed, by Python or by a library below it, goes to standard error.
@@ -90,7 +92,7 @@ def take_standard_streams() -> Wire:
     if sys.stdin is not None:
         os.set_blocking(sys.stdin.fileno(), True)
     source = io.BytesIO() if sys.stdin is None else sys.stdin.buffer
-    return Wire(source, sink)
+    return Wire(source, sink, longest=longest)
 
 
 def _parse(line: bytes) -> Any:

@@ -137,7 +137,14 @@ def _of_type(description: str, fits: Callable[[Any], bool]) -> Callable[[str, An
     return reader
 
 
-_READERS: Final = {"string": _text, "array": _texts, "integer": _integer, "boolean": _flag}
+def _mapping(name: str, value: Any) -> dict[str, Any]:
+    parsed = _json(value) if isinstance(value, str) else value
+    if isinstance(parsed, dict):
+        return parsed
+    raise MalformedParameters(f"{name}: expected an object, got {_shown(value)}")
+
+
+_READERS: Final = {"string": _text, "array": _texts, "integer": _integer, "boolean": _flag, "object": _mapping}
 _STRICT_READERS: Final = {
     "string": _text,
     "array": _of_type("an array of strings", _is_list_of_texts),

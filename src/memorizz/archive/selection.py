@@ -16,7 +16,10 @@ from memorizz.taxonomy import CONTEXT_PREFIX, HISTORY_HEAD, HISTORY_PREFIX, ID_F
 
 
 class Request(NamedTuple):
-    """What to export. ``types`` are the stores; ``user_id`` is ``UNSET`` for everybody and ``None`` for nobody."""
+    """What to export. ``types`` are the stores; ``user_id`` is ``UNSET`` for everybody and ``None`` for nobody.
+
+    ``visible_agents`` are the agents whose records may be seen; ``None`` stands for all.
+    """
 
     agent_id: str | None = None
     memory_id: str | None = None
@@ -27,6 +30,7 @@ class Request(NamedTuple):
     include_embeddings: bool = False
     user_id: UserScope = UNSET
     application_id: str | None = None
+    visible_agents: frozenset[str] | None = None
 
 
 class Row(NamedTuple):
@@ -56,12 +60,14 @@ class Selection(NamedTuple):
     """The chosen records by store, in the provider's order and with their ids set, and what is to be said of them.
 
     ``renamed`` are, for each store, the records that share their natural id with another: the id they have in the
-    archive for want of that one, to the natural id.
+    archive for want of that one, to the natural id. ``hidden`` counts, for each store, those that were chosen but are
+    of agents that may not be seen.
     """
 
     agent_ids: list[str]
     records: dict[MemoryType, list[Record]]
     renamed: dict[MemoryType, dict[str, str]]
+    hidden: dict[MemoryType, int] = {}  # noqa: RUF012 - a tuple's default, never changed
 
 
 def select(provider: Provider, request: Request) -> Selection:
@@ -80,7 +86,25 @@ def select(provider: Provider, request: Request) -> Selection:
         store: [row for row in visible[store] if _is_wanted(store, row, closure, request)]
         for store in sorted(request.types)
     }
-    return _identified(sorted(closure.agents) if request.agent_id is not None else [], chosen)
+    agent_ids = closure.agents if request.agent_id is not None else frozenset()
+    if request.visible_agents is None:
+        return _identified(sorted(agent_ids), chosen)
+    shown = {
+        store: [row for row in found if request.visible_agents.issuperset(agents_of(store, row.record))]
+        for store, found in chosen.items()
+    }
+    hidden = {store: len(found) - len(shown[store]) for store, found in chosen.items()}
+    selection = _identified(sorted(agent_ids & request.visible_agents), shown)
+    return selection._replace(hidden={store: count for store, count in hidden.items() if count})
+
+
+def agents_of(store: MemoryType, record: Record) -> set[str]:
+    """The agents that a record belongs to: itself, its owners, those that took part in it."""
+    row = Row(record, payload(record))
+    found = set() if store is not MemoryType.MEMAGENT else {record_id(store, record)}
+    for name in ("agent_id", "owner_agent_id", "participant_agent_ids", "participants"):
+        found.update(references.texts(row.field(name)))
+    return found
 
 
 def external_references(records: Mapping[MemoryType, Iterable[Record]]) -> list[str]:

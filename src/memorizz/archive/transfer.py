@@ -44,12 +44,14 @@ class MemoryArchive:
         include_embeddings: bool = False,
         user_id: UserScope = UNSET,
         application_id: str | None = None,
+        visible_agents: Iterable[str] | None = None,
         max_records: int = MAX_RECORDS,
         max_bytes: int = MAX_BYTES,
     ) -> Archive:
         """A sealed archive of an agent, a namespace, a tenant or, without filters, everything.
 
-        ``user_id`` is exact; ``None`` stands for the records of nobody, and without it everybody's are taken.
+        ``user_id`` is exact; ``None`` stands for the records of nobody, and without it everybody's are taken. With
+        ``visible_agents`` records of other agents are left out, and the manifest counts them in ``left_out``.
         ``max_bytes`` bounds the canonical form.
 
         Raises:
@@ -67,6 +69,7 @@ class MemoryArchive:
             include_embeddings=include_embeddings,
             user_id=user_id,
             application_id=application_id,
+            visible_agents=None if visible_agents is None else frozenset(visible_agents),
         )
         with self._provider.snapshot():
             selection = select(self._provider, request)
@@ -249,6 +252,8 @@ def _assembled(
     }
     if selection.renamed:
         manifest["natural_ids"] = {store.value: renamed for store, renamed in selection.renamed.items()}
+    if selection.hidden:
+        manifest["left_out"] = {store.value: count for store, count in selection.hidden.items()}
     archive = {
         "format": FORMAT,
         "version": VERSION,
@@ -279,6 +284,9 @@ def _warnings(
             f"{store}: {len(renamed)} records share their natural id with another and are here under an id of their "
             f"own, such as {named}; a restore gives them the natural id again, a copy does not"
         )
+    if selection.hidden:
+        counted = ", ".join(f"{count} of {store}" for store, count in selection.hidden.items())
+        warnings.append(f"records of agents that may not be seen here were left out: {counted}")
     read = [problem for problem in problems if problem.store in request.types]
     if read:
         named = "; ".join(f"{problem.store} {problem.id}: {problem.message}" for problem in read[:_NAMED])

@@ -66,6 +66,17 @@ def opened() -> Iterator[MemoryProvider]:
         yield provider
 
 
+@contextmanager
+def served(*, make: bool) -> Iterator[MemoryProvider]:
+    """The provider that a server works on; one that may write makes what is not there yet.
+
+    Raises:
+        ConfigurationError: It is not there, or cannot be opened.
+    """
+    with destination(make=True) if make else opened() as provider:
+        yield provider
+
+
 def has_destination() -> bool:
     """Whether the memory that the running command restores into is there already."""
     return _is_there(click.get_current_context().obj)
@@ -146,7 +157,7 @@ class Lazy(click.Group):
 def make_root() -> click.Group:
     """The whole command line."""
     root = Lazy(
-        {"memory": "memory", "connect": "connect"},
+        {"memory": "memory", "connect": "connect", "mcp": "mcp", "plugin": "plugin"},
         name="memorizz",
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
         help="An agent's whole memory graph, and its portable archives.",
