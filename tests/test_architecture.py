@@ -71,7 +71,19 @@ GRAPH_ROOMS: dict[str, set[str]] = {
     "memory_archive": {"archive", "errors", "taxonomy"},
     "mcp": {"archive", "errors", "memory_archive", "providers", "taxonomy"},
     "plugins": {"config", "errors"},
-    "cli": {"archive", "config", "errors", "mcp", "memory_archive", "plugins", "providers", "taxonomy", "timeline"},
+    "portal": {"archive", "errors", "memory_archive", "providers", "records", "taxonomy", "timeline"},
+    "cli": {
+        "archive",
+        "config",
+        "errors",
+        "mcp",
+        "portal",
+        "memory_archive",
+        "plugins",
+        "providers",
+        "taxonomy",
+        "timeline",
+    },
     "package": set(),
     "__main__": {"cli"},
 }
@@ -86,7 +98,8 @@ GRAPH_FOUNDATION: dict[str, set[str]] = {
     "archive": {"_version", "files"},
     "mcp": {"_version", "errors", "mcp", "operations", "web"},
     "plugins": {"files"},
-    "cli": {"_version", "cli", "logs"},
+    "portal": {"_version", "domain", "errors", "service", "web"},
+    "cli": {"_version", "app", "cli", "config", "logs"},
     "__main__": {"cli", "logs"},
 }
 """For each room of ``memorizz`` the rooms of ``agent_memory`` that it stands on."""
@@ -97,7 +110,8 @@ GRAPH_THIRD_PARTY = {
     "anyio": {"mcp", "plugins"},
     "httpx2": {"plugins"},
     "mcp": {"mcp", "plugins"},
-    "starlette": {"mcp"},
+    "jinja2": {"portal"},
+    "starlette": {"mcp", "portal"},
     "msgspec": {"agents", "archive", "checks", "providers", "stores"},
 }
 

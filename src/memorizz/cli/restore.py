@@ -79,7 +79,7 @@ def import_(
         if options.wants_json(as_json):
             render.print_json(report)
         else:
-            _show(report)
+            show_report(report)
     except BrokenPipeError:
         raise
     except OSError as error:
@@ -118,7 +118,7 @@ def _with_map(restore: Callable[[], dict[str, Any]], id_map: str | None) -> tupl
     return report, None
 
 
-def _show(report: dict[str, Any]) -> None:
+def show_report(report: dict[str, Any]) -> None:
     """A summary for a person; the map of ids is for programs."""
     if report["dry_run"]:
         click.echo(f"preview: {report['planned']:,} records would be written, {report['skipped']:,} skipped")

@@ -1,0 +1,1 @@
+"""The plugins of coding agents, and `memorizz plugin`."""
