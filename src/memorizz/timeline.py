@@ -46,6 +46,7 @@ def timeline(
     memory_type: MemoryType | str | None = None,
     actor: str | None = None,
     action: str | None = None,
+    application_id: str | None = None,
     user_id: UserScope = UNSET,
     limit: int = DEFAULT_LIMIT,
     cursor: str | None = None,
@@ -66,6 +67,7 @@ def timeline(
     if action is not None and action not in ACTIONS:
         raise InvalidArgument(f"action must be one of {', '.join(ACTIONS)} (got {shorten(repr(action))})")
     wanted = {"agent_id": agent_id, "memory_id": memory_id, "run_id": run_id, "actor": actor, "action": action}
+    wanted["application_id"] = application_id
     filters: dict[str, str | None] = {name: value for name, value in wanted.items() if value is not None}
     if memory_type is not None:
         filters["memory_type"] = MemoryType.parse(memory_type).value

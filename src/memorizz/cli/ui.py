@@ -1,0 +1,55 @@
+"""``memorizz ui``: the portal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from agent_memory.logs import log_to_stderr
+from memorizz import config
+from memorizz.cli.root import given, has_destination, provider_options
+from memorizz.config import Settings
+from memorizz.providers.registry import open_provider
+
+if TYPE_CHECKING:
+    from memorizz.portal.connection import Target
+    from memorizz.providers.base import MemoryProvider
+
+
+@click.command(epilog="Examples: memorizz ui  ·  memorizz ui --path ~/agents.sqlite3 --backend sqlite --read-only")
+@click.option("--host", default="127.0.0.1", show_default=True, metavar="IP", help="Address to listen on.")
+@click.option("--port", type=click.IntRange(0, 65_535), default=8765, show_default=True, help="Port; 0 is any.")
+@click.option("--public-url", callback=given, metavar="URL", help="The address of a proxy in front.")
+@click.option("--read-only", is_flag=True, help="Export and preview, but write nothing [env MEMORIZZ_UI_READ_ONLY].")
+@click.option("--no-connect", is_flag=True, help="Start without a memory; one is chosen on the page Connection.")
+@click.option("--memory-db", callback=given, metavar="FILE", help="Show the typed memory in this file too.")
+@provider_options
+def ui(host: str, port: int, public_url: str | None, read_only: bool, no_connect: bool, memory_db: str | None) -> int:
+    """Open the portal: look at memories, export and import them, in a browser on this machine."""
+    # Templates and a web server are of use to no other command.
+    from agent_memory import app
+    from agent_memory.config import Settings as TypedSettings
+    from memorizz.portal.connection import Connection, Target
+    from memorizz.portal.server import serve
+    from memorizz.portal.settings import PortalSettings
+
+    settings = PortalSettings.resolve(
+        config.variables(), host=host, port=port, public_url=public_url, read_only=read_only
+    )
+    log_to_stderr("info", background=True, libraries=("memorizz", "agent_memory", "uvicorn"))
+    connection = Connection(_opened)
+    chosen: Settings = click.get_current_context().obj
+    if not no_connect and (has_destination() or not settings.read_only):
+        connection.connect(Target(chosen.backend, Path(chosen.path), settings.read_only))
+    memory = None if memory_db is None else app.open_memory(TypedSettings.resolve(db=memory_db))
+    serve(settings, connection, memory)
+    return 0
+
+
+COMMANDS = {"ui": ui}
+
+
+def _opened(target: Target) -> MemoryProvider:
+    return open_provider(target.backend, {"path": target.path, "read_only": target.read_only})

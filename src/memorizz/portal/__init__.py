@@ -1,0 +1,1 @@
+"""The web portal of the memory graph: pages for people, on this machine."""
