@@ -108,14 +108,16 @@ def new_ids(stores: Stores, make_id: MakeId) -> IdMap:
 
 
 def namespaces(stores: Stores) -> set[str]:
-    """The namespaces of the records. A session, and what is shared under its own id, are in none."""
+    """The namespaces of the records. A session, its history, and what is shared under its own id are in none."""
+    shared = stores.get(MemoryType.SHARED_MEMORY, [])
+    alone = {str(value) for record in shared if _is_its_own(record, str(value := record.get("memory_id")))}
     found = set()
     for store, records in stores.items():
         if store is MemoryType.MEMAGENT:
             continue
         for record in records:
             value = field(record, "memory_id")
-            if value is not None and not (store is MemoryType.SHARED_MEMORY and _is_its_own(record, str(value))):
+            if value is not None and not (store is MemoryType.SHARED_MEMORY and str(value) in alone):
                 found.add(str(value))
     return found
 

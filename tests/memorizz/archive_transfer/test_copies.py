@@ -125,6 +125,15 @@ def test_a_session_is_no_namespace_of_the_project(target: MemoryProvider, conten
     assert only(target, MemoryType.KNOWLEDGE_BASE)["memory_id"] == "home"
 
 
+def test_the_journal_of_a_session_is_no_namespace_either(target: MemoryProvider) -> None:
+    entry = {"record_type": "memory_history_change", "memory_id": "session-ns", "target_record_id": "s"}
+    session = {"_id": "s", "id": "s", "memory_id": "session-ns", "content": SESSION}
+    change = {"_id": "c", "id": "c", "memory_id": "c", "content": {**entry, "record_id": "c"}}
+    made = small(shared_memory=[session, change], knowledge_base=[fact("a")])
+    report = MemoryArchive(target).import_archive(made, dry_run=False, target_memory_id="home")
+    assert report["id_map"] == {"ns": "home"}
+
+
 def test_a_project_of_the_reference_moves_with_its_journal_and_context(
     reference: FileSystemProvider, target: MemoryProvider
 ) -> None:
