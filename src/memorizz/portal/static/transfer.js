@@ -60,7 +60,6 @@ function invalidate() {
 }
 
 importForm.addEventListener("input", invalidate);
-importForm.addEventListener("change", invalidate);
 importForm.addEventListener("submit", (event) => {
   event.preventDefault();
   preview();
@@ -172,18 +171,13 @@ function show(report) {
 }
 
 function table(counts) {
-  const stores = Object.entries(counts);
-  const columns = [...new Set(stores.flatMap(([, count]) => Object.keys(count)))];
-  const head = document.createElement("tr");
-  head.append(...["Memory type", ...columns].map((name) => cell("th", name, "col")));
-  const rows = stores
-    .filter(([, count]) => Object.values(count).some((number) => number > 0))
+  const rows = Object.entries(counts)
+    .filter(([, count]) => count > 0)
     .map(([store, count]) => {
       const row = document.createElement("tr");
-      row.append(cell("th", store, "row"), ...columns.map((name) => cell("td", (count[name] ?? 0).toLocaleString("en"))));
+      row.append(cell("th", store, "row"), cell("td", count.toLocaleString("en")));
       return row;
     });
-  by("counts").tHead.replaceChildren(head);
   by("counts").tBodies[0].replaceChildren(...rows);
   by("counts").hidden = rows.length === 0;
 }

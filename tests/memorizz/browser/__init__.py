@@ -1,0 +1,1 @@
+"""The `memorizz` command in processes of its own."""
