@@ -28,7 +28,7 @@ ROOMS = {
     "doctor": BASE | {"config", "store", "embed", "service", "app"},
     "operations": BASE,
     "mcp": BASE | {"config", "logs", "service", "app", "operations"},
-    "web": BASE,
+    "web": {"errors"},
     "rest": BASE | {"config", "logs", "service", "app", "operations", "web"},
     "cli": BASE | {"config", "files", "logs", "service", "app", "doctor", "package"},
     "package": BASE | {"config", "service", "app"},

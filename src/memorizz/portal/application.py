@@ -6,6 +6,7 @@ import logging
 from typing import Any, Final, NamedTuple
 
 from starlette.applications import Starlette
+from starlette.convertors import Convertor, register_url_convertor
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
@@ -21,6 +22,23 @@ from memorizz.portal.guard import Guard
 from memorizz.portal.web import FORM_BYTES, HERE, Page, Portal, Refused, endpoint
 
 log = logging.getLogger(__name__)
+
+
+class _Text(Convertor[str]):
+    """Any text in an address: ids of agents may hold slashes and line breaks."""
+
+    regex = r"(?s:.+)"
+
+    def convert(self, value: str) -> str:
+        """As it is."""
+        return value
+
+    def to_string(self, value: str) -> str:
+        """As it is."""
+        return value
+
+
+register_url_convertor("text", _Text())
 
 
 class Address(NamedTuple):
@@ -45,7 +63,7 @@ ADDRESSES: Final = (
     Address("/api/memory-transfer/import", post=transfer.restore, limit=transfer.LARGEST_BODY),
     Address("/traces/memory-evolution", evolution.show),
     Address("/agents", playground.show_agents),
-    Address("/agents/{agent:path}/playground", playground.show),
+    Address("/agents/{agent:text}/playground", playground.show),
     Address("/memories", memories.show),
     Address("/memories/new", post=memories.store),
     Address("/memories/{id}", memories.show_one, memories.update),
@@ -63,7 +81,9 @@ def application(portal: Portal) -> Starlette:
         if isinstance(error, ProviderFault):
             log.error("%s failed: %s", request.url.path, error)
             return portal.refuse(request, 500, "the storage failed (details are in the server log)")
-        if isinstance(error, ConfigurationError) and portal.connection.target is None and _is_page(request):
+        is_lost = isinstance(error, ConfigurationError) and portal.connection.target is None
+        # Who may not choose a memory is told that there is none.
+        if is_lost and _is_page(request) and not request.scope["account"].restricted:
             return RedirectResponse("/connect", 302)
         return portal.refuse(request, error.http_status, str(error))
 
@@ -83,7 +103,7 @@ def application(portal: Portal) -> Starlette:
     async def on_unexpected(request: Request, _error: Any) -> Response:
         return portal.refuse(request, 500, "something unexpected went wrong (details are in the server log)")
 
-    return Starlette(
+    made = Starlette(
         routes=[
             *(_route(portal, address) for address in ADDRESSES),
             Mount("/static", StaticFiles(directory=HERE / "static")),
@@ -100,6 +120,9 @@ def application(portal: Portal) -> Starlette:
             Exception: on_unexpected,
         },
     )
+    # The address to go to would name this machine, and no TLS: wrong behind a proxy.
+    made.router.redirect_slashes = False
+    return made
 
 
 def _route(portal: Portal, address: Address) -> Route:

@@ -12,6 +12,7 @@ from memorizz.portal.accounts import Sessions
 from memorizz.portal.connection import Target
 from memorizz.portal.web import Call
 from memorizz.providers.registry import KINDS
+from memorizz.taxonomy import MemoryType
 
 
 def show_login(call: Call) -> Response:
@@ -24,10 +25,14 @@ def show_login(call: Call) -> Response:
 def log_in(call: Call) -> Response:
     """A cookie for a valid token."""
     given = call.form()
-    cookie = call.portal.sessions.issue(given.get("access_token", ""), time.time())
+    token = given.get("access_token", "")
+    cookie = call.portal.sessions.issue(token, time.time())
     target = _local(given.get("next"))
     if cookie is None:
         return call.render("login.html", 401, next=target, wrong=True)
+    found = call.portal.settings.accounts.find(token)
+    if target == "/" and found is not None and found[0].restricted:
+        target = "/traces/memory-evolution"
     answer = RedirectResponse(target, 303)
     answer.set_cookie(
         Sessions.COOKIE,
@@ -64,16 +69,25 @@ def connect(call: Call) -> Response:
     else:
         try:
             path = path.expanduser().absolute()
-            if not path.exists() and given.get("create") != "true":
-                problem = f"there is nothing at {path}; tick the box to make a new memory there"
+            if given.get("create") != "true" and not _is_memory(given["backend"], path):
+                problem = f"there is no {given['backend']} memory at {path}; tick the box to make a new memory there"
             else:
-                read_only = given.get("read_only") == "true"
+                read_only = call.portal.settings.read_only or given.get("read_only") == "true"
                 call.portal.connection.connect(Target(given["backend"], path, read_only))
-        except (MemorizzError, OSError, RuntimeError) as error:
+        except OSError as error:
+            problem = f"{path} cannot be used: {error.strerror or error}"
+        except (MemorizzError, RuntimeError) as error:
             problem = str(error)
     if problem is not None:
         return call.render("connect.html", 400, kinds=KINDS, wrong=problem, given=given, done=False)
     return RedirectResponse("/connect?done=1", 303)
+
+
+def _is_memory(backend: str, path: Path) -> bool:
+    """Whether something is there; a folder without any of the stores is somebody's folder, but no memory."""
+    if backend == "filesystem" and path.is_dir():
+        return any((path / store.value).is_dir() for store in MemoryType)
+    return path.exists()
 
 
 def _local(target: str | None) -> str:

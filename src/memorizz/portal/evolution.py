@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import urlencode
 
 from starlette.responses import Response
 
+from memorizz.portal.reading import STORES
 from memorizz.portal.transfer import agents_of_choice
 from memorizz.portal.web import Call, Refused
+from memorizz.records import Record
 from memorizz.taxonomy import MemoryType
 from memorizz.timeline import ACTIONS, timeline
 
@@ -34,14 +37,28 @@ def show(call: Call) -> Response:
         page = timeline(provider, **chosen, limit=PAGE_SIZE, cursor=call.query("cursor"))
         # A name of an agent is a memory value too.
         agents = [] if account.restricted else agents_of_choice(provider)
-    following = None if page.cursor is None else f"?{urlencode({**given, 'cursor': page.cursor})}"
+    following = None if page.cursor is None else f"?{urlencode({**given, 'cursor': page.cursor}, errors='replace')}"
     return call.render(
         "evolution.html",
-        changes=page.changes,
+        changes=[_shown(change) for change in page.changes],
         following=following,
         given=given,
         agents=agents,
         actions=ACTIONS,
         further=call.query("cursor") is not None,
-        names=_FILTERS,
+        slugs={store.type.value: store.slug for store in STORES},
     )
+
+
+def _shown(change: Record) -> Record:
+    """A change whose lists are what they should be: anybody may have written the archive that it came from."""
+    parents, names = change.get("parents"), change.get("changed_fields")
+    return {
+        **change,
+        "parents": [
+            {"relation": parent.get("relation", "from"), "record_id": parent.get("record_id", "")}
+            for parent in (parents if isinstance(parents, list) else ())
+            if isinstance(parent, Mapping)
+        ],
+        "changed_fields": names if isinstance(names, list) else [],
+    }

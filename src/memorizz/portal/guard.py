@@ -100,7 +100,8 @@ class Guard:
             answer = self._refuse(request, 401, "a valid token is needed")
             answer.headers["WWW-Authenticate"] = "Bearer"
             return answer
-        wanted = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+        # As it was sent: what is decoded once may read as another address.
+        wanted = request.scope["raw_path"].decode() + (f"?{request.url.query}" if request.url.query else "")
         target = f"/login?next={quote(wanted)}" if request.method in _SAFE else "/login"
         return RedirectResponse(target, 303)
 

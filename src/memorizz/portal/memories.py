@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -13,6 +14,7 @@ from agent_memory.service.memory import AgentMemory
 from memorizz.portal.web import Call, Refused
 
 SHOWN: Final = 50
+_DONE: Final = re.compile(r"stored|saved|linked|unlinked|memory [0-9]+ was forgotten")
 
 
 def show(call: Call) -> Response:
@@ -29,7 +31,7 @@ def show(call: Call) -> Response:
     return call.render(
         "memories.html", rows=rows, mode=mode, query=query or "", filters=filters, types=list(MemoryType),
         limit=limit, full=len(rows) == limit, total=memory.statistics().memories, path_of=memory.path,
-        done=call.query("done"),
+        done=_done(call),
     )  # fmt: skip
 
 
@@ -51,7 +53,7 @@ def show_one(call: Call) -> Response:
     found = _memory(call).get(_id(call))
     if found is None:
         raise Refused(f"there is no memory {_id(call)}", 404)
-    return call.render("memory.html", memory=found, kinds=list(LinkKind), done=call.query("done"))
+    return call.render("memory.html", memory=found, kinds=list(LinkKind), done=_done(call))
 
 
 def update(call: Call) -> Response:
@@ -80,9 +82,11 @@ def unlink(call: Call) -> Response:
     other, kind = _number(given.get("to_id", "")), given.get("kind", "")
     passive = {"superseded_by": "supersedes", "caused": "caused_by"}
     if kind in passive:
-        _memory(call).unlink(other, id, passive[kind])
+        result = _memory(call).unlink(other, id, passive[kind])
     else:
-        _memory(call).unlink(id, other, kind)
+        result = _memory(call).unlink(id, other, kind)
+    if not result.unlinked:
+        raise Refused(f"memory {id} has no such link to memory {other}", 404)
     return _back(id, "unlinked")
 
 
@@ -114,6 +118,12 @@ def _number(text: str) -> int:
 
 def _tags(text: str) -> list[str]:
     return [tag for part in text.split(",") if (tag := part.strip())]
+
+
+def _done(call: Call) -> str | None:
+    """What was done, to be said on the page; an address may come from anywhere, and says nothing else."""
+    done = call.query("done")
+    return None if done is None or _DONE.fullmatch(done) is None else done
 
 
 def _back(id: int, done: str) -> Response:

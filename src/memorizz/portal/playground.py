@@ -11,6 +11,7 @@ from memorizz.archive.selection import Request, select
 from memorizz.portal import reading
 from memorizz.portal.transfer import agents_of_choice
 from memorizz.portal.web import Call, Refused
+from memorizz.records import record_id
 from memorizz.taxonomy import MemoryType
 
 TABS: Final = ("memory", "recall", "settings")
@@ -35,9 +36,11 @@ def show(call: Call) -> Response:
     query = call.query("q") or ""
     context: dict[str, Any] = {"agent_id": agent_id, "tab": tab, "tabs": TABS, "query": query, "recalled": []}
     with call.portal.connection.provider() as provider, provider.snapshot():
-        agent = provider.retrieve_memagent(agent_id)
+        physical = provider.find(MemoryType.MEMAGENT, [agent_id]).get(agent_id)
+        agent = None if physical is None else provider.retrieve_memagent(physical)
         if agent is None:
             raise Refused(f"there is no agent {agent_id!r:.80}", 404)
+        context["agent_id"] = agent_id = record_id(MemoryType.MEMAGENT, agent)
         own = Request(agent_id=agent_id, include_delegates=False)
         selection = select(provider, own) if tab != "settings" else None
     records = {} if selection is None else selection.records

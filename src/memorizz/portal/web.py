@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final, NamedTuple
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, quote
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.concurrency import run_in_threadpool
@@ -52,6 +52,8 @@ class Portal(NamedTuple):
             lstrip_blocks=True,
         )
         templates.globals |= {"stores": STORES, "version": __version__, "when": when}
+        templates.filters["short"] = _short
+        templates.filters["urlencode"] = _quoted
         sessions = Sessions(settings.accounts, settings.secret, settings.session_seconds)
         return cls(settings, sessions, connection, memory, templates)
 
@@ -66,7 +68,9 @@ class Portal(NamedTuple):
             "has_memory": self.memory is not None,
             "signed_in": bool(self.settings.accounts) and account is not None,
         }
-        return HTMLResponse(self.templates.get_template(template).render(**around, **context), status)
+        page = self.templates.get_template(template).render(**around, **context)
+        # A folder, or JSON in a text, may hold lone surrogates, which no page can.
+        return HTMLResponse(page.encode(errors="replace"), status)
 
     def refuse(self, request: Request, status: int, message: str) -> Response:
         """The answer to a request that cannot be served: JSON for programs, a page for people."""
@@ -74,6 +78,12 @@ class Portal(NamedTuple):
             return JSONResponse({"detail": message}, status)
         phrase = HTTPStatus(status).phrase
         return self.render(request, "refused.html", status, phrase=phrase, message=message)
+
+
+def _short(path: Path) -> str:
+    """A path as people write it, with ``~`` for their home."""
+    home = Path.home()
+    return f"~/{path.relative_to(home)}" if path.is_relative_to(home) and path != home else str(path)
 
 
 class Call(NamedTuple):
@@ -102,7 +112,7 @@ class Call(NamedTuple):
         value = self.query(name)
         if value is None:
             return least
-        if not value.isascii() or not value.isdigit() or not least <= int(value[:12]) <= most:
+        if not value.isascii() or not value.isdigit() or len(value) > 12 or not least <= int(value) <= most:
             raise Refused(f"{name} must be a whole number from {least} to {most} (got {value!r:.80})")
         return int(value)
 
@@ -120,7 +130,7 @@ class Call(NamedTuple):
         return values[-1] == "true"
 
     def form(self) -> Mapping[str, str]:
-        """The fields of a posted form, without spaces around.
+        """The fields of a posted form, without spaces around; browsers end lines with two characters, this has one.
 
         Raises:
             Refused: It is none.
@@ -132,7 +142,7 @@ class Call(NamedTuple):
             pairs = parse_qsl(self.body.decode(), keep_blank_values=True, errors="strict", max_num_fields=200)
         except ValueError:
             raise Refused("the form is not valid UTF-8, or has too many fields") from None
-        return {name: value.strip() for name, value in pairs}
+        return {name: value.strip().replace("\r\n", "\n") for name, value in pairs}
 
     def render(self, template: str, status: int = 200, **context: Any) -> HTMLResponse:
         """A page."""
@@ -150,6 +160,11 @@ def endpoint(portal: Portal, page: Page, limit: int) -> Callable[[Request], Any]
         return await run_in_threadpool(page, Call(request, portal, body))
 
     return answer
+
+
+def _quoted(text: str) -> str:
+    """``text`` as one part of an address: a browser takes ``..`` between slashes for the part before it."""
+    return quote(text, safe="", errors="replace")
 
 
 async def _body(request: Request, limit: int) -> bytes:
