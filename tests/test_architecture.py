@@ -59,7 +59,8 @@ GRAPH_ROOMS: dict[str, set[str]] = {
     "records": {"errors", "taxonomy"},
     "ports": set(),
     "checks": {"errors", "records", "taxonomy"},
-    "config": {"errors"},
+    "backends": set(),
+    "config": {"backends", "errors"},
     "agents": {"checks", "errors", "records", "taxonomy"},
     "providers": {"errors", "records", "taxonomy"},
     "entries": {"providers", "records", "taxonomy"},
@@ -71,9 +72,12 @@ GRAPH_ROOMS: dict[str, set[str]] = {
     "memory_archive": {"archive", "errors", "taxonomy"},
     "mcp": {"archive", "errors", "memory_archive", "providers", "taxonomy"},
     "plugins": {"config", "errors"},
-    "portal": {"archive", "errors", "memory_archive", "providers", "records", "taxonomy", "timeline"},
+    "portal": {
+        *("archive", "backends", "config", "errors", "memory_archive", "providers", "records", "taxonomy", "timeline"),
+    },
     "cli": {
         "archive",
+        "backends",
         "config",
         "errors",
         "mcp",

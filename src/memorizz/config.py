@@ -8,13 +8,12 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from agent_memory.files import make_private_directory, replacing
+from memorizz import backends
+from memorizz.backends import BACKENDS, Option
 from memorizz.errors import ConfigurationError
-
-PATH_VARIABLES: Final = {"filesystem": "MEMORIZZ_MEMORY_ROOT", "sqlite": "MEMORIZZ_SQLITE_PATH"}
-"""For each backend the variable that says where its data is."""
 
 PRINCIPAL: Final = "MEMORIZZ_MCP_SERVER_LOCAL_PRINCIPAL"
 PLUGIN_REMOTE_URL: Final = "MEMORIZZ_PLUGIN_REMOTE_URL"
@@ -37,51 +36,102 @@ UI: Final = tuple(
 """The settings of the portal."""
 
 ENVIRONMENT: Final = (
-    *("MEMORIZZ_BACKEND", *PATH_VARIABLES.values(), "MEMORIZZ_HOME", "MEMORIZZ_ENV_FILE"),
+    *("MEMORIZZ_BACKEND", "MEMORIZZ_HOME", "MEMORIZZ_ENV_FILE"),
+    *(option.variable for backend in BACKENDS.values() for option in backend.options),
     *(PLUGIN_REMOTE_URL, PLUGIN_TOKEN_ENV, DEFAULT_TOKEN_ENV, *MCP_SERVER, *UI),
 )
 DEFAULT_BACKEND: Final = "filesystem"
 
 
 class Settings(NamedTuple):
-    """Which provider to open, and where its data is. ``origin`` says what decided."""
+    """Which provider to open: its kind and the fields of its configuration. ``origin`` says what decided.
+
+    ``place`` is how people call where the data is; it shows no secret.
+    """
 
     backend: str
-    path: Path
+    options: dict[str, Any]
+    place: str
     origin: str
+
+    @property
+    def path(self) -> Path | None:
+        """The folder or file of a backend that is kept in one."""
+        first = BACKENDS[self.backend].options[0]
+        return self.options[first.field] if first.flag == "path" else None
 
     @classmethod
     def resolve(
-        cls, *, backend: str | None = None, path: str | None = None, environ: Mapping[str, str] | None = None
+        cls,
+        *,
+        backend: str | None = None,
+        path: str | None = None,
+        flags: Mapping[str, str | None] | None = None,
+        environ: Mapping[str, str] | None = None,
     ) -> Settings:
         """The settings of this process; an argument that is given is a flag. An empty variable counts as unset.
 
+        ``flags`` are those of backends on other machines, by their names without hyphens.
+
         Raises:
-            ConfigurationError: The backend is none of those that this version knows, a path cannot be one, or the
-                file of settings cannot be read.
+            ConfigurationError: The backend is none of those that this version knows, it lacks a setting or does not
+                have one that was given, a path cannot be one, or the file of settings cannot be read.
         """
         environment = os.environ if environ is None else environ
-        home = home_directory(environment)
+        given = {"path": path, **(flags or {})}
         file = settings_file(environment)
         saved = _read(file)
 
-        def setting(flag: str, given: str | None, name: str) -> tuple[str, str]:
-            for value, origin in ((given, flag), (environment.get(name), name), (saved.get(name), str(file))):
-                if value:
-                    return value, origin
+        def setting(flag: str, value: str | None, name: str) -> tuple[str, str]:
+            for found, origin in ((value, flag), (environment.get(name), name), (saved.get(name), str(file))):
+                if found:
+                    return found, origin
             return "", ""
 
         backend, chosen_by = setting("--backend", backend, "MEMORIZZ_BACKEND")
         backend = backend or DEFAULT_BACKEND
-        if backend not in PATH_VARIABLES:
+        if backend not in BACKENDS:
             raise ConfigurationError(
                 f"the backend {backend!r} (from {chosen_by}) is not part of this version; "
-                f"it must be one of {', '.join(PATH_VARIABLES)}"
+                f"it must be one of {', '.join(BACKENDS)}"
             )
-        where, placed_by = setting("--path", path, PATH_VARIABLES[backend])
-        default = home / ("memory" if backend == "filesystem" else "memory.sqlite3")
-        origin = " and ".join(dict.fromkeys(filter(None, (chosen_by, placed_by)))) or "default"
-        return cls(backend, _absolute(where, placed_by) if where else default, origin)
+        options: dict[str, Any] = {}
+        origins = [chosen_by]
+        for option in BACKENDS[backend].options:
+            name = given.get(option.name_flag or "") or option.variable
+            value, origin = setting(f"--{option.flag}", given.get(option.flag or ""), name)
+            if option.flag == "path":
+                options[option.field] = _absolute(value, origin) if value else _default_path(backend, environment)
+            elif value:
+                options[option.field] = value
+            elif option.required:
+                raise ConfigurationError(f"the backend {backend} needs {_spelled(option, name)}")
+            origins.append(origin)
+        _refuse_foreign(backend, given)
+        origin = " and ".join(dict.fromkeys(filter(None, origins))) or "default"
+        return cls(backend, options, backends.place(backend, options), origin)
+
+    def check_storable(self) -> None:
+        """Refuse settings that lines of the file of settings cannot hold.
+
+        Raises:
+            ConfigurationError: They are none that :meth:`save` could write.
+        """
+        self._lines()
+
+    def save(self) -> Path:
+        """Remember them, but for secrets, in the file of settings and return that file; its other lines stay.
+
+        Raises:
+            OSError: It cannot be written.
+            ConfigurationError: It cannot be read, or cannot hold them.
+        """
+        return _remember(self._lines())
+
+    def _lines(self) -> dict[str, str | None]:
+        shown = {option.variable: option.field for option in BACKENDS[self.backend].options if not option.secret}
+        kept = {name: _quoted(str(self.options[field])) for name, field in shown.items() if field in self.options}
+        return {"MEMORIZZ_BACKEND": f'"{self.backend}"', **kept}
 
 
 class PluginSettings(NamedTuple):
@@ -138,25 +188,6 @@ def settings_file(environ: Mapping[str, str] | None = None) -> Path:
     return _absolute(given, "MEMORIZZ_ENV_FILE") if given else home_directory(environment) / ".env"
 
 
-def check_storable(path: Path) -> None:
-    """Refuse a path that a line of the file of settings cannot hold.
-
-    Raises:
-        ConfigurationError: It is none that :func:`save` could write.
-    """
-    _quoted(path)
-
-
-def save(backend: str, path: Path) -> Path:
-    """Remember a provider in the file of settings and return that file; its other lines stay.
-
-    Raises:
-        OSError: It cannot be written.
-        ConfigurationError: It cannot be read, or cannot hold ``path``.
-    """
-    return _remember({"MEMORIZZ_BACKEND": f'"{backend}"', PATH_VARIABLES[backend]: _quoted(path)})
-
-
 def save_remote(url: str | None, token_env: str) -> None:
     """Remember the hosted server of the plugins in the file of settings, or with ``None`` forget it.
 
@@ -194,17 +225,32 @@ def _absolute(text: str, origin: str) -> Path:
         ) from None
 
 
-def _quoted(path: Path) -> str:
-    text = str(path)
+def _default_path(backend: str, environment: Mapping[str, str]) -> Path:
+    return home_directory(environment) / ("memory" if backend == "filesystem" else "memory.sqlite3")
+
+
+def _spelled(option: Option, name: str) -> str:
+    other = f" (or another variable, which --{option.name_flag} names)" if option.name_flag else ""
+    return f"--{option.flag} or {name}" if option.flag else f"the variable {name}{other}"
+
+
+def _refuse_foreign(backend: str, given: Mapping[str, str | None]) -> None:
+    known = {flag for option in BACKENDS[backend].options for flag in (option.flag, option.name_flag)}
+    for flag, value in given.items():
+        if value and flag not in known:
+            raise ConfigurationError(f"the backend {backend} has no --{flag}")
+
+
+def _quoted(text: str) -> str:
     quote = "'" if '"' in text else '"'
     if quote in text or "\n" in text or "\r" in text:
         raise ConfigurationError(
-            f"a path that is to be remembered must not hold both kinds of quotes, nor line breaks (got {text!r})"
+            f"what is to be remembered must not hold both kinds of quotes, nor line breaks (got {text!r})"
         )
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise ConfigurationError(f"a path that is to be remembered must be UTF-8 (got {text!r})") from None
+        raise ConfigurationError(f"what is to be remembered must be UTF-8 (got {text!r})") from None
     return f"{quote}{text}{quote}"
 
 

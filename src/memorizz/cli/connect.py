@@ -4,33 +4,35 @@ from __future__ import annotations
 
 import click
 
-from memorizz import config
-from memorizz.cli.root import BACKENDS, given
+from memorizz.backends import BACKENDS
+from memorizz.cli.root import given, network_options
 from memorizz.config import Settings
 from memorizz.providers.registry import open_provider
 
 
 @click.command(epilog="Examples: memorizz connect sqlite --path ~/agents.sqlite3  ·  memorizz connect")
-@click.argument("backend", type=click.Choice(BACKENDS), required=False)
+@click.argument("backend", type=click.Choice(list(BACKENDS)), required=False)
 @click.option("--path", callback=given, metavar="PATH", help="Folder or file of the memory.")
-def connect(backend: str | None, path: str | None) -> int:
+@network_options
+def connect(backend: str | None, path: str | None, network: dict[str, str | None]) -> int:
     """Remember which memory the commands work on.
 
-    BACKEND is filesystem (a folder) or sqlite (one file, recommended). Without it the present choice is shown. The
-    memory is opened, and created if it is not there, before it is remembered.
+    BACKEND is filesystem (a folder), sqlite (one file, recommended) or a database. Without it the present choice is
+    shown. The memory is opened, and created if it is not there, before it is remembered. Addresses with passwords,
+    passwords and tokens are read from the environment and never remembered.
     """
     if backend is None:
-        if path is not None:
-            raise click.UsageError("--path needs a BACKEND")
+        if path is not None or any(network.values()):
+            raise click.UsageError("--path and its like need a BACKEND")
         chosen = Settings.resolve()
-        click.echo(f"{chosen.backend} at {chosen.path} (from {chosen.origin})")
+        click.echo(f"{chosen.backend} at {chosen.place} (from {chosen.origin})")
         return 0
-    chosen = Settings.resolve(backend=backend, path=path)
+    chosen = Settings.resolve(backend=backend, path=path, flags=network)
     # Before a memory is made that would not be remembered.
-    config.check_storable(chosen.path)
-    open_provider(chosen.backend, {"path": chosen.path}).close()
-    file = config.save(chosen.backend, chosen.path)
-    click.echo(f"{chosen.backend} at {chosen.path}, remembered in {file}")
+    chosen.check_storable()
+    open_provider(chosen.backend, chosen.options).close()
+    file = chosen.save()
+    click.echo(f"{chosen.backend} at {chosen.place}, remembered in {file}")
     return 0
 
 

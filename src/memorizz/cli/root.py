@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from agent_memory._version import __version__
-from memorizz.config import PATH_VARIABLES, Settings
+from memorizz.backends import BACKENDS
+from memorizz.config import Settings
 from memorizz.errors import ConfigurationError
 from memorizz.taxonomy import MemoryType
 
@@ -22,7 +23,15 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-BACKENDS = tuple(PATH_VARIABLES)
+_NETWORK_OPTIONS = {
+    "data-source-id": ("ID", "Data source, for notion."),
+    "password-env": ("NAME", "Variable that holds the password, for oracle. [ORACLE_PASSWORD]"),
+    "uri-env": ("NAME", "Variable that holds the address, for mongodb and postgres."),
+    "schema": ("NAME", "Schema, for postgres and oracle."),
+    "dsn": ("DSN", "Address of the database, for oracle."),
+    "user": ("NAME", "User of the database, for oracle."),
+    "db": ("NAME", "Database, for mongodb."),
+}
 
 
 def given(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
@@ -43,9 +52,23 @@ def provider_options(function: Command) -> Command:
     decorated: Any = command
     for option in (
         click.option("--path", callback=given, metavar="PATH", help="Folder or file of the memory."),
-        click.option("--backend", type=click.Choice(BACKENDS), help="Provider [env MEMORIZZ_BACKEND]."),
+        click.option("--backend", type=click.Choice(list(BACKENDS)), help="Provider [env MEMORIZZ_BACKEND]."),
     ):
         decorated = option(decorated)
+    return decorated  # type: ignore[no-any-return]
+
+
+def network_options(function: Command) -> Command:
+    """Accept the flags of backends on other machines, as one argument ``network``."""
+
+    @functools.wraps(function)
+    def command(*arguments: Any, **options: Any) -> Any:
+        network = {flag: options.pop(flag.replace("-", "_")) for flag in _NETWORK_OPTIONS}
+        return function(*arguments, network=network, **options)
+
+    decorated: Any = command
+    for flag, (metavar, help) in _NETWORK_OPTIONS.items():
+        decorated = click.option(f"--{flag}", callback=given, metavar=metavar, help=help)(decorated)
     return decorated  # type: ignore[no-any-return]
 
 
@@ -59,10 +82,10 @@ def opened() -> Iterator[MemoryProvider]:
     settings: Settings = click.get_current_context().obj
     if not _is_there(settings):
         raise ConfigurationError(
-            f"there is no {settings.backend} memory at {settings.path} (from {settings.origin}); "
+            f"there is no {settings.backend} memory at {settings.place} (from {settings.origin}); "
             "name one with --backend and --path, or run `memorizz connect`"
         )
-    with _provider(settings.backend, settings.path) as provider:
+    with _provider(settings.backend, settings.options) as provider:
         yield provider
 
 
@@ -91,44 +114,44 @@ def destination(*, make: bool) -> Iterator[MemoryProvider]:
     """
     settings: Settings = click.get_current_context().obj
     if make or _is_there(settings):
-        with _provider(settings.backend, settings.path) as provider:
+        with _provider(settings.backend, settings.options) as provider:
             yield provider
         return
-    _refuse_unmakeable(settings)
+    assert settings.path is not None, "only files can be missing"
+    _refuse_unmakeable(settings.backend, settings.path)
     with (
         TemporaryDirectory(prefix="memorizz-preview-") as directory,
-        _provider(settings.backend, Path(directory) / "empty") as provider,
+        _provider(settings.backend, {"path": Path(directory) / "empty"}) as provider,
     ):
         yield provider
 
 
 def _is_there(settings: Settings) -> bool:
     """A directory that holds none of the stores is somebody's directory, but no memory."""
-    if settings.backend == "filesystem" and settings.path.is_dir():
-        return any((settings.path / store.value).is_dir() for store in MemoryType)
-    return settings.path.exists()
+    path = settings.path
+    if path is None:
+        return True
+    if settings.backend == "filesystem" and path.is_dir():
+        return any((path / store.value).is_dir() for store in MemoryType)
+    return path.exists()
 
 
-def _refuse_unmakeable(settings: Settings) -> None:
-    nearest = settings.path.resolve()
+def _refuse_unmakeable(backend: str, path: Path) -> None:
+    nearest = path.resolve()
     while not os.path.lexists(nearest):
         nearest = nearest.parent
     if not nearest.is_dir():
-        raise ConfigurationError(
-            f"no {settings.backend} memory can be made at {settings.path}: {nearest} is no directory"
-        )
+        raise ConfigurationError(f"no {backend} memory can be made at {path}: {nearest} is no directory")
     if not os.access(nearest, os.W_OK | os.X_OK):
-        raise ConfigurationError(
-            f"no {settings.backend} memory can be made at {settings.path}: {nearest} cannot be written to"
-        )
+        raise ConfigurationError(f"no {backend} memory can be made at {path}: {nearest} cannot be written to")
 
 
 @contextmanager
-def _provider(backend: str, path: Path) -> Iterator[MemoryProvider]:
+def _provider(backend: str, options: Mapping[str, Any]) -> Iterator[MemoryProvider]:
     # A command that needs no provider should not pay for one.
     from memorizz.providers.registry import open_provider
 
-    with open_provider(backend, {"path": path}) as provider:
+    with open_provider(backend, options) as provider:
         yield provider
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from agent_memory.logs import log_to_stderr
 from memorizz import config
-from memorizz.cli.root import given, has_destination, provider_options
+from memorizz.backends import BACKENDS
+from memorizz.cli.root import given, has_destination, network_options
 from memorizz.config import Settings
 from memorizz.providers.registry import open_provider
 
@@ -25,8 +25,17 @@ if TYPE_CHECKING:
 @click.option("--read-only", is_flag=True, help="Export and preview, but write nothing [env MEMORIZZ_UI_READ_ONLY].")
 @click.option("--no-connect", is_flag=True, help="Start without a memory; one is chosen on the page Connection.")
 @click.option("--memory-db", callback=given, metavar="FILE", help="Show the typed memory in this file too.")
-@provider_options
-def ui(host: str, port: int, public_url: str | None, read_only: bool, no_connect: bool, memory_db: str | None) -> int:
+@click.option("--path", callback=given, metavar="PATH", help="Folder or file of the memory.")
+@click.option("--backend", type=click.Choice(list(BACKENDS)), help="Provider [env MEMORIZZ_BACKEND].")
+@network_options
+def ui(
+    backend: str | None,
+    path: str | None,
+    network: dict[str, str | None],
+    no_connect: bool,
+    memory_db: str | None,
+    **chosen: Any,
+) -> int:
     """Open the portal: look at memories, export and import them, in a browser on this machine."""
     # Templates and a web server are of use to no other command.
     from agent_memory import app
@@ -35,14 +44,14 @@ def ui(host: str, port: int, public_url: str | None, read_only: bool, no_connect
     from memorizz.portal.server import serve
     from memorizz.portal.settings import PortalSettings
 
-    settings = PortalSettings.resolve(
-        config.variables(), host=host, port=port, public_url=public_url, read_only=read_only
-    )
+    settings = PortalSettings.resolve(config.variables(), **chosen)
     log_to_stderr("info", background=True, libraries=("memorizz", "agent_memory", "uvicorn"))
     connection = Connection(_opened)
-    chosen: Settings = click.get_current_context().obj
-    if not no_connect and (has_destination() or not settings.read_only):
-        connection.connect(Target(chosen.backend, Path(chosen.path), settings.read_only))
+    if not no_connect:
+        memory_graph = click.get_current_context().obj = Settings.resolve(backend=backend, path=path, flags=network)
+        if has_destination() or not settings.read_only:
+            target = Target(memory_graph.backend, memory_graph.options, memory_graph.place, settings.read_only)
+            connection.connect(target)
     memory = None if memory_db is None else app.open_memory(TypedSettings.resolve(db=memory_db))
     serve(settings, connection, memory)
     return 0
@@ -52,4 +61,4 @@ COMMANDS = {"ui": ui}
 
 
 def _opened(target: Target) -> MemoryProvider:
-    return open_provider(target.backend, {"path": target.path, "read_only": target.read_only})
+    return open_provider(target.backend, {**target.options, "read_only": target.read_only})

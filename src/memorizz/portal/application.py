@@ -18,7 +18,7 @@ from agent_memory.errors import AgentMemoryError
 from agent_memory.web.unread import UnreadBodies
 from memorizz.errors import ConfigurationError, ProviderFault
 from memorizz.portal import entrance, evolution, explorer, home, memories, playground, transfer
-from memorizz.portal.guard import Guard
+from memorizz.portal.guard import HEADERS, Guard
 from memorizz.portal.web import FORM_BYTES, HERE, Page, Portal, Refused, endpoint
 
 log = logging.getLogger(__name__)
@@ -101,7 +101,10 @@ def application(portal: Portal) -> Starlette:
         return portal.refuse(request, 400, "the request ended before its body did")
 
     async def on_unexpected(request: Request, _error: Any) -> Response:
-        return portal.refuse(request, 500, "something unexpected went wrong (details are in the server log)")
+        answer = portal.refuse(request, 500, "something unexpected went wrong (details are in the server log)")
+        # It does not pass the guard.
+        answer.headers.update({**HEADERS, "Cache-Control": "no-store"})
+        return answer
 
     made = Starlette(
         routes=[

@@ -5,18 +5,21 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from memorizz.errors import ConfigurationError
 from memorizz.providers.base import MemoryProvider
 
 
 class Target(NamedTuple):
-    """Which memory: its backend, its place, and whether it is only to be read."""
+    """Which memory: its backend, the fields of its configuration, how people call its place, and whether to only read.
+
+    ``place`` shows no secret.
+    """
 
     backend: str
-    path: Path
+    options: dict[str, Any]
+    place: str
     read_only: bool = False
 
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 from starlette.responses import RedirectResponse, Response
 
+from memorizz.backends import BACKENDS
+from memorizz.config import Settings
 from memorizz.errors import MemorizzError
 from memorizz.portal.accounts import Sessions
 from memorizz.portal.connection import Target
 from memorizz.portal.web import Call
-from memorizz.providers.registry import KINDS
 from memorizz.taxonomy import MemoryType
 
 
@@ -54,33 +56,37 @@ def log_out(_call: Call) -> Response:
 
 def show_connection(call: Call) -> Response:
     """The memory that is connected, and a form for another one."""
-    return call.render("connect.html", kinds=KINDS, wrong=None, given={}, done=call.query("done") is not None)
+    return call.render("connect.html", kinds=BACKENDS, wrong=None, given={}, done=call.query("done") is not None)
 
 
 def connect(call: Call) -> Response:
     """Connect another memory."""
     given = call.form()
     problem = None
-    path = Path(given.get("path", ""))
-    if given.get("backend") not in KINDS:
-        problem = f"choose one of {', '.join(KINDS)}"
-    elif not given.get("path") or "\0" in given["path"]:
-        problem = "say where the memory is"
-    else:
-        try:
-            path = path.expanduser().absolute()
-            if given.get("create") != "true" and not _is_memory(given["backend"], path):
-                problem = f"there is no {given['backend']} memory at {path}; tick the box to make a new memory there"
-            else:
-                read_only = call.portal.settings.read_only or given.get("read_only") == "true"
-                call.portal.connection.connect(Target(given["backend"], path, read_only))
-        except OSError as error:
-            problem = f"{path} cannot be used: {error.strerror or error}"
-        except (MemorizzError, RuntimeError) as error:
-            problem = str(error)
+    try:
+        problem = _connect(call, given)
+    except OSError as error:
+        problem = f"{given.get('path')} cannot be used: {error.strerror or error}"
+    except MemorizzError as error:
+        problem = str(error)
     if problem is not None:
-        return call.render("connect.html", 400, kinds=KINDS, wrong=problem, given=given, done=False)
+        return call.render("connect.html", 400, kinds=BACKENDS, wrong=problem, given=given, done=False)
     return RedirectResponse("/connect?done=1", 303)
+
+
+def _connect(call: Call, given: Mapping[str, str]) -> str | None:
+    """Connect what the form says, or return what is wrong with it."""
+    backend = given.get("backend", "")
+    if backend not in BACKENDS:
+        return f"choose one of {', '.join(BACKENDS)}"
+    if BACKENDS[backend].in_files and not given.get("path"):
+        return "say where the memory is"
+    chosen = Settings.resolve(backend=backend, path=given.get("path"))
+    if chosen.path is not None and given.get("create") != "true" and not _is_memory(backend, chosen.path):
+        return f"there is no {backend} memory at {chosen.path}; tick the box to make a new memory there"
+    read_only = call.portal.settings.read_only or given.get("read_only") == "true"
+    call.portal.connection.connect(Target(backend, chosen.options, chosen.place, read_only))
+    return None
 
 
 def _is_memory(backend: str, path: Path) -> bool:

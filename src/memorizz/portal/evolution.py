@@ -51,14 +51,23 @@ def show(call: Call) -> Response:
 
 
 def _shown(change: Record) -> Record:
-    """A change whose lists are what they should be: anybody may have written the archive that it came from."""
+    """A change as the page takes it: anybody may have written the archive that it came from."""
     parents, names = change.get("parents"), change.get("changed_fields")
+    has_version = isinstance(change.get("after_hash"), str) or change.get("action") == "deleted"
     return {
         **change,
+        "memory_type": _text(change.get("memory_type")),
+        "target_record_id": _text(change.get("target_record_id")),
+        # A record that is not there has no version, just as an entry without one.
+        "current": change["current"] and has_version,
         "parents": [
-            {"relation": parent.get("relation", "from"), "record_id": parent.get("record_id", "")}
+            {"relation": _text(parent.get("relation")), "record_id": _text(parent.get("record_id"))}
             for parent in (parents if isinstance(parents, list) else ())
             if isinstance(parent, Mapping)
         ],
         "changed_fields": names if isinstance(names, list) else [],
     }
+
+
+def _text(value: object) -> str:
+    return "" if value is None else str(value)

@@ -48,6 +48,9 @@ def show_record(call: Call) -> Response:
     id = call.request.query_params.get("id", "")
     with call.portal.connection.provider() as provider:
         record = provider.get(store.type, id) if id else None
+        if record is None and (physical := provider.find(store.type, [id]).get(id)) is not None:
+            # A playground knows records by the ids that they have in archives.
+            record = provider.get(store.type, physical)
     if record is None:
         raise Refused(f"{store.title} has no record {id!r:.80}", 404)
     shown = redact(store.type, record, keep_vectors=True)

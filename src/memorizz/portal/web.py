@@ -80,10 +80,10 @@ class Portal(NamedTuple):
         return self.render(request, "refused.html", status, phrase=phrase, message=message)
 
 
-def _short(path: Path) -> str:
+def _short(place: str | Path) -> str:
     """A path as people write it, with ``~`` for their home."""
-    home = Path.home()
-    return f"~/{path.relative_to(home)}" if path.is_relative_to(home) and path != home else str(path)
+    home = f"{Path.home()}/"
+    return f"~/{str(place).removeprefix(home)}" if str(place).startswith(home) else str(place)
 
 
 class Call(NamedTuple):

@@ -3,40 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from memorizz.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from memorizz.providers.base import MemoryProvider
 
-KINDS: Final = ("filesystem", "sqlite")
-"""The providers of this version."""
 
-_LATER: Final = ("mongodb", "oracle", "notion")
+class Kind(NamedTuple):
+    """A kind of provider: the file of this package it is in, and what its classes are called there."""
+
+    module: str
+    config: str
+    provider: str
+
+
+PROVIDERS: Final = {
+    "filesystem": Kind("filesystem", "FileSystemConfig", "FileSystemProvider"),
+    "sqlite": Kind("sqlite", "SQLiteConfig", "SQLiteProvider"),
+}
+"""The providers of this version. Each is imported when it is chosen, since it brings its own library."""
+
+KINDS: Final = tuple(PROVIDERS)
+"""Their names."""
 
 
 def open_provider(kind: str, options: Mapping[str, Any]) -> MemoryProvider:
     """The provider of that kind, opened.
 
-    ``options`` are the fields of its configuration; ``path`` says for every kind where the data is.
+    ``options`` are the fields of its configuration, a named tuple; ``path`` says for every kind where the data is, in
+    place of the first field.
 
     Raises:
         ConfigurationError: There is no such kind or option, or it cannot be opened so.
     """
-    # Imported when chosen: each brings its own library.
-    if kind == "filesystem":
-        from memorizz.providers.filesystem import FileSystemConfig, FileSystemProvider
-
-        return FileSystemProvider(FileSystemConfig(**_fields(kind, FileSystemConfig._fields, options)))
-    if kind == "sqlite":
-        from memorizz.providers.sqlite import SQLiteConfig, SQLiteProvider
-
-        return SQLiteProvider(SQLiteConfig(**_fields(kind, SQLiteConfig._fields, options)))
-    known = " or ".join(KINDS)
-    if kind in _LATER:
-        raise ConfigurationError(f"the provider {kind!r} is not part of this version; use {known}")
-    raise ConfigurationError(f"there is no provider {kind!r}; it must be {known}")
+    if kind not in PROVIDERS:
+        raise ConfigurationError(f"there is no provider {kind!r}; it must be one of {', '.join(KINDS)}")
+    names = PROVIDERS[kind]
+    module = import_module(f"memorizz.providers.{names.module}")
+    config = getattr(module, names.config)
+    opened: MemoryProvider = getattr(module, names.provider)(config(**_fields(kind, config._fields, options)))
+    return opened
 
 
 def _fields(kind: str, known: tuple[str, ...], options: Mapping[str, Any]) -> dict[str, Any]:
