@@ -133,7 +133,10 @@ def embedded_text(store: MemoryType, record: Record) -> str | None:
 def _check_embedder(provider: Provider) -> None:
     embedder = getattr(provider, "embedding_provider", None)
     if not callable(getattr(embedder, "get_embedding", None)):
-        raise MemoryArchiveError("reembed needs a destination with an embedding_provider that has get_embedding(text)")
+        raise MemoryArchiveError(
+            "reembed needs a destination with an embedding_provider that has get_embedding(text); commands take it "
+            "from MEMORIZZ_DEFAULT_EMBEDDING_PROVIDER and MEMORIZZ_DEFAULT_EMBEDDING_MODEL"
+        )
 
 
 def _check_writable(provider: Provider) -> None:

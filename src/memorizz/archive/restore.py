@@ -17,6 +17,7 @@ from memorizz.records import payload
 from memorizz.taxonomy import CONTEXT_PREFIX, HISTORY_PREFIX, MemoryType
 
 _BATCH: Final = 500
+_TOGETHER: Final = 64
 OPERATION: Final = "archive_import"
 _TAKEN_BACK: Final = "nothing of the import is kept: the destination is as it was before"
 # What is referred to comes first: whoever reads meanwhile finds whole agents.
@@ -177,17 +178,25 @@ def _undo(provider: Provider, steps: Sequence[Step]) -> None:
 def _with_vectors(provider: Provider, steps: Sequence[Step]) -> list[Step]:
     """The steps with a vector for each text, all made before anything is written."""
     embedder: Any = getattr(provider, "embedding_provider", None)
-    made = []
-    for step in steps:
-        text = embedded_text(step.store, step.record)
-        if text is not None:
-            try:
-                vector = [float(number) for number in embedder.get_embedding(text)]
-            except Exception as error:  # the embedder is the caller's own, and may fail in any way
-                raise _Failed(step, error) from error
-            step = replace(step, record={**step.record, "embedding": vector})
-        made.append(step)
+    made = list(steps)
+    texts = [(index, text) for index, step in enumerate(steps) if (text := embedded_text(step.store, step.record))]
+    for start in range(0, len(texts), _TOGETHER):
+        batch = texts[start : start + _TOGETHER]
+        try:
+            vectors = _embedded(embedder, [text for _, text in batch])
+        except Exception as error:  # the embedder is the caller's own, and may fail in any way
+            raise _Failed(steps[batch[0][0]], error) from error
+        for (index, _), vector in zip(batch, vectors, strict=True):
+            made[index] = replace(made[index], record={**made[index].record, "embedding": vector})
     return made
+
+
+def _embedded(embedder: Any, texts: Sequence[str]) -> list[list[float]]:
+    together = getattr(embedder, "get_embeddings", None)
+    vectors = together(texts) if callable(together) else [embedder.get_embedding(text) for text in texts]
+    if len(vectors) != len(texts):
+        raise ValueError(f"the embedder made {len(vectors)} vectors of {len(texts)} texts")
+    return [[float(number) for number in vector] for vector in vectors]
 
 
 def _record_history(provider: Provider, steps: Sequence[Step]) -> list[str]:

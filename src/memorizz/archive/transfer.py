@@ -12,7 +12,7 @@ from agent_memory._version import __version__
 from memorizz.archive.envelope import FORMAT, MAX_BYTES, MAX_RECORDS, VERSION, Archive, seal_checked, validate_archive
 from memorizz.archive.files import archive_json, read_archive, write_text
 from memorizz.archive.foreign import as_provider
-from memorizz.archive.plan import Conflict, Options, Plan, Strategy, check_options, make_plan
+from memorizz.archive.plan import Conflict, Options, Plan, Strategy, check_options, embedded_text, make_plan
 from memorizz.archive.redaction import redact
 from memorizz.archive.restore import apply
 from memorizz.archive.selection import Request, Selection, external_references, select
@@ -193,7 +193,12 @@ class MemoryArchive:
             "warnings": warnings,
             "atomic": atomic,
             "errors": [],
+            **({"to_embed": _count_texts(plan)} if options.reembed else {}),
         }
+
+
+def _count_texts(plan: Plan) -> int:
+    return sum(bool(embedded_text(step.store, step.record)) for step in plan.steps)
 
 
 def _types(names: Iterable[MemoryType | str] | None) -> frozenset[MemoryType]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import click
 
 from agent_memory.cli import render
+from memorizz import config
 from memorizz.archive.files import write_text
 from memorizz.cli import options
 from memorizz.cli.root import destination, given, has_destination, provider_options
@@ -41,6 +43,7 @@ _SHOWN = 10
 @click.option("--id-map", callback=options.file_name, metavar="FILE", help="Write the map of ids to this file.")
 @options.max_bytes
 @options.max_records
+@click.option("--yes", is_flag=True, help="Do not ask before texts are embedded.")
 @options.as_json
 @provider_options
 def import_(
@@ -51,6 +54,7 @@ def import_(
     user_id: str | None,
     anonymous: bool,
     id_map: str | None,
+    yes: bool,
     as_json: bool,
     **chosen: Any,
 ) -> int:
@@ -71,9 +75,12 @@ def import_(
         with destination(make=not dry_run) as provider, render.busy("looking" if dry_run else "importing"):
             return MemoryArchive(provider).import_archive(read, dry_run=dry_run, **chosen)
 
-    if apply and not has_destination():
+    asks = apply and chosen["reembed"] and not yes and sys.stdin.isatty()
+    if apply and (asks or not has_destination()):
         # An archive that is refused must not leave an empty memory behind.
-        restore(dry_run=True)
+        preview = restore(dry_run=True)
+        if asks:
+            _confirm(preview["to_embed"])
     report, fault = _with_map(lambda: restore(dry_run=not apply), id_map)
     try:
         if options.wants_json(as_json):
@@ -93,6 +100,15 @@ def import_(
 
 
 COMMANDS = {"import": import_}
+
+
+def _confirm(texts: int) -> None:
+    # It brings an HTTP client, which other imports do not need.
+    from memorizz import embedding
+
+    embedder = embedding.configured(config.variables())
+    model = "the configured model" if embedder is None else embedder.describe
+    click.confirm(f"{texts:,} texts are sent to {model}, which may cost money. Go on?", abort=True, err=True)
 
 
 def _with_map(restore: Callable[[], dict[str, Any]], id_map: str | None) -> tuple[dict[str, Any], str | None]:

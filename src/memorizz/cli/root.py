@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from agent_memory._version import __version__
+from memorizz import config
 from memorizz.backends import BACKENDS
 from memorizz.config import Settings
 from memorizz.errors import ConfigurationError
@@ -149,9 +150,12 @@ def _refuse_unmakeable(backend: str, path: Path) -> None:
 @contextmanager
 def _provider(backend: str, options: Mapping[str, Any]) -> Iterator[MemoryProvider]:
     # A command that needs no provider should not pay for one.
+    from memorizz import embedding
     from memorizz.providers.registry import open_provider
 
     with open_provider(backend, options) as provider:
+        # None stays what the configuration of the provider says.
+        provider.embedding_provider = embedding.configured(config.variables())
         yield provider
 
 

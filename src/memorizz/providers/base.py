@@ -21,6 +21,22 @@ __all__ = ["UNSET", "MemoryProvider", "Recorder", "Unset", "UserScope"]
 class MemoryProvider(AgentMethods):
     """Base of the providers. As a context manager it closes itself."""
 
+    _embedder: Any = None
+
+    @property
+    def embedding_provider(self) -> Any:
+        """What makes vectors for a restore that asks for them: has ``get_embedding(text)``, or is ``None``.
+
+        One with ``get_embeddings(texts)`` as well is asked for many at once. Set it, or give it in the configuration.
+        """
+        configured = getattr(getattr(self, "config", None), "embedding_provider", None)
+        return configured if self._embedder is None else self._embedder
+
+    @embedding_provider.setter
+    def embedding_provider(self, embedder: Any) -> None:
+        """Let ``embedder`` make the vectors; ``None`` for that of the configuration."""
+        self._embedder = embedder
+
     def __enter__(self) -> Self:
         return self
 
