@@ -60,9 +60,10 @@ GRAPH_ROOMS: dict[str, set[str]] = {
     "ports": set(),
     "checks": {"errors", "records", "taxonomy"},
     "backends": set(),
+    "embedding": {"errors"},
     "config": {"backends", "errors"},
     "agents": {"checks", "errors", "records", "taxonomy"},
-    "providers": {"errors", "records", "taxonomy"},
+    "providers": {"config", "errors", "records", "taxonomy"},
     "entries": {"providers", "records", "taxonomy"},
     "timeline": {"entries", "providers", "records", "taxonomy"},
     "history": {"entries", "errors", "ports", "providers", "records", "taxonomy", "timeline"},
@@ -78,6 +79,7 @@ GRAPH_ROOMS: dict[str, set[str]] = {
     "cli": {
         "archive",
         "backends",
+        "embedding",
         "config",
         "errors",
         "mcp",
@@ -96,8 +98,8 @@ GRAPH_ROOMS: dict[str, set[str]] = {
 GRAPH_FOUNDATION: dict[str, set[str]] = {
     "errors": {"errors"},
     "checks": {"errors"},
-    "config": {"files"},
-    "providers": {"errors", "files", "store"},
+    "config": {"config", "files"},
+    "providers": {"_version", "domain", "errors", "files", "store"},
     "timeline": {"errors"},
     "archive": {"_version", "files"},
     "mcp": {"_version", "errors", "mcp", "operations", "web"},
@@ -115,6 +117,7 @@ GRAPH_THIRD_PARTY = {
     "httpx2": {"plugins"},
     "mcp": {"mcp", "plugins"},
     "jinja2": {"portal"},
+    "psycopg": {"providers"},
     "starlette": {"mcp", "portal"},
     "msgspec": {"agents", "archive", "checks", "providers", "stores"},
 }

@@ -32,7 +32,10 @@ if TYPE_CHECKING:
     from memorizz.memory_archive import MemoryArchive
     from memorizz.providers.base import UNSET, MemoryProvider
     from memorizz.providers.filesystem import FileSystemConfig, FileSystemProvider
+    from memorizz.providers.notion import NotionConfig, NotionProvider
+    from memorizz.providers.postgres import PostgresConfig, PostgresProvider
     from memorizz.providers.sqlite import SQLiteConfig, SQLiteProvider
+    from memorizz.providers.typed import AgentMemoryConfig, AgentMemoryProvider
     from memorizz.stores.conversations import ConversationMemory
     from memorizz.stores.entities import EntityMemory
     from memorizz.stores.knowledge_base import KnowledgeBase
@@ -50,6 +53,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "UNSET",
+    "AgentMemoryConfig",
+    "AgentMemoryProvider",
     "ArchiveConflict",
     "ConfigurationError",
     "ContextSnapshots",
@@ -66,7 +71,11 @@ __all__ = [
     "MemoryHistory",
     "MemoryProvider",
     "MemoryType",
+    "NotionConfig",
+    "NotionProvider",
     "Persona",
+    "PostgresConfig",
+    "PostgresProvider",
     "ProviderError",
     "ProviderFault",
     "ReadOnlyProvider",
@@ -123,10 +132,13 @@ _HOMES = {
     **dict.fromkeys(("MemoryHistory", "enable_memory_history", "memory_change_context"), "memorizz.history"),
     **dict.fromkeys(("UNSET", "MemoryProvider"), "memorizz.providers.base"),
     **dict.fromkeys(("FileSystemConfig", "FileSystemProvider"), "memorizz.providers.filesystem"),
+    **dict.fromkeys(("AgentMemoryConfig", "AgentMemoryProvider"), "memorizz.providers.typed"),
+    **dict.fromkeys(("PostgresConfig", "PostgresProvider"), "memorizz.providers.postgres"),
+    **dict.fromkeys(("NotionConfig", "NotionProvider"), "memorizz.providers.notion"),
     **dict.fromkeys(("SQLiteConfig", "SQLiteProvider"), "memorizz.providers.sqlite"),
 }
 
-_NOT_YET = ("MongoDBProvider", "MongoDBConfig", "OracleProvider", "OracleConfig", "NotionProvider", "NotionConfig")
+_NOT_YET = ("MongoDBProvider", "MongoDBConfig", "OracleProvider", "OracleConfig")
 
 
 def __getattr__(name: str) -> object:

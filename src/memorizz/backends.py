@@ -41,6 +41,15 @@ class Backend(NamedTuple):
 BACKENDS: Final = {
     "filesystem": Backend("a folder", (Option("root_path", "MEMORIZZ_MEMORY_ROOT", "path"),)),
     "sqlite": Backend("one file, recommended", (Option("path", "MEMORIZZ_SQLITE_PATH", "path"),)),
+    "agent-memory": Backend("a typed memory", (Option("path", "MEMORIZZ_AGENT_MEMORY_DB", "path"),)),
+    "notion": Backend(
+        "a data source of Notion",
+        (
+            Option("data_source_id", "MEMORIZZ_NOTION_DATA_SOURCE_ID", "data-source-id", required=True),
+            Option("token", "NOTION_TOKEN"),
+            Option("state_path", "MEMORIZZ_NOTION_STATE_PATH"),
+        ),
+    ),
 }
 """The backends of this version."""
 

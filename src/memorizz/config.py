@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from agent_memory.config import Settings as TypedSettings
 from agent_memory.files import make_private_directory, replacing
 from memorizz import backends
 from memorizz.backends import BACKENDS, Option
@@ -35,10 +36,13 @@ UI: Final = tuple(
 )
 """The settings of the portal."""
 
+EMBEDDING: Final = tuple(f"MEMORIZZ_DEFAULT_EMBEDDING_{name}" for name in ("PROVIDER", "MODEL", "URL", "API_KEY"))
+"""The settings of the embedder that a restore asks."""
+
 ENVIRONMENT: Final = (
     *("MEMORIZZ_BACKEND", "MEMORIZZ_HOME", "MEMORIZZ_ENV_FILE"),
     *(option.variable for backend in BACKENDS.values() for option in backend.options),
-    *(PLUGIN_REMOTE_URL, PLUGIN_TOKEN_ENV, DEFAULT_TOKEN_ENV, *MCP_SERVER, *UI),
+    *(PLUGIN_REMOTE_URL, PLUGIN_TOKEN_ENV, DEFAULT_TOKEN_ENV, *MCP_SERVER, *UI, *EMBEDDING),
 )
 DEFAULT_BACKEND: Final = "filesystem"
 
@@ -155,6 +159,11 @@ class PluginSettings(NamedTuple):
         return cls(found.get(PRINCIPAL), found.get(PLUGIN_REMOTE_URL), token_env, environment.get(token_env) or None)
 
 
+def notion_token(environ: Mapping[str, str] | None = None) -> str | None:
+    """The token of an integration of Notion, read from the environment only, never from a file."""
+    return (os.environ if environ is None else environ).get("NOTION_TOKEN") or None
+
+
 def variables(environ: Mapping[str, str] | None = None) -> dict[str, str]:
     """Every setting that has a value: the environment's, or else that of the file of settings.
 
@@ -226,6 +235,8 @@ def _absolute(text: str, origin: str) -> Path:
 
 
 def _default_path(backend: str, environment: Mapping[str, str]) -> Path:
+    if backend == "agent-memory":
+        return TypedSettings.resolve(environ=environment).db
     return home_directory(environment) / ("memory" if backend == "filesystem" else "memory.sqlite3")
 
 

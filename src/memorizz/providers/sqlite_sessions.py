@@ -31,8 +31,10 @@ class _Session:
 class Sessions:
     """Opens what a thread needs when it needs it. Safe to use from many threads."""
 
-    def __init__(self, connect: Callable[[], apsw.Connection]) -> None:
+    def __init__(self, connect: Callable[[], apsw.Connection], *, table: str = "records") -> None:
+        """``connect`` opens the file, in which there is ``table``."""
         self._connect = connect
+        self._table = table
         self._local = threading.local()
         self._all: weakref.WeakSet[_Session] = weakref.WeakSet()
         self._mutex = threading.Lock()
@@ -79,7 +81,7 @@ class Sessions:
             session.still = self._connect()
         with transaction(session.still, write=False):
             # BEGIN alone does not choose the moment, the first read does.
-            session.still.execute("SELECT 1 FROM records LIMIT 1").fetchall()
+            session.still.execute(f"SELECT 1 FROM {self._table} LIMIT 1").fetchall()
             session.reading = 1
             try:
                 yield
