@@ -30,7 +30,7 @@ def show_store(call: Call) -> Response:
     found = 0
     with call.portal.connection.provider() as provider:
         for record in provider.scan(store.type):
-            if reading.matches(record, query):
+            if not query or reading.matches(redact(store.type, record).record, query):
                 if first <= found < first + PAGE_SIZE:
                     shown.append((record["_id"], reading.title(store.type, record), record))
                 found += 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from starlette.responses import Response
@@ -11,7 +12,7 @@ from memorizz.archive.selection import Request, select
 from memorizz.portal import reading
 from memorizz.portal.transfer import agents_of_choice
 from memorizz.portal.web import Call, Refused
-from memorizz.records import record_id
+from memorizz.records import Record, record_id
 from memorizz.taxonomy import MemoryType
 
 TABS: Final = ("memory", "recall", "settings")
@@ -55,9 +56,18 @@ def show(call: Call) -> Response:
     if query:
         context["recalled"] = [
             (item.store, item.record, reading.title(item.store.type, item.record), item.score)
-            for item in reading.recall({**records, MemoryType.MEMAGENT: []}, query, RECALLED)
+            for item in reading.recall(_searchable(records), query, RECALLED)
         ]
     return call.render("playground.html", **context)
+
+
+def _searchable(records: Mapping[MemoryType, list[Record]]) -> dict[MemoryType, list[Record]]:
+    """Without agents and credentials: a search must not find out what is not shown."""
+    return {
+        store: [redact(store, record).record for record in found]
+        for store, found in records.items()
+        if store is not MemoryType.MEMAGENT
+    }
 
 
 def _latest(store: MemoryType, records: list[dict[str, Any]]) -> list[tuple[dict[str, Any], str]]:

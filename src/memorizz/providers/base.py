@@ -107,10 +107,10 @@ def _revision(record: Record) -> Any:
 
 def _moment(record: Record) -> float:
     stamp = record.get("timestamp")
-    if isinstance(stamp, int | float):
-        return float(stamp)
     try:
+        if isinstance(stamp, int | float):
+            return float(stamp)
         moment = datetime.fromisoformat(stamp or "")
-    except (TypeError, ValueError):
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    except (TypeError, ValueError, OverflowError):
         return float("-inf")
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

@@ -187,3 +187,16 @@ def test_the_pages_put_together_are_the_whole(times: list[Any], limit: int, ours
                 break
             assert len(page.changes) == limit
         assert pages == whole.changes
+
+
+@pytest.mark.parametrize("time", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", "nonsense", None, 5])
+def test_a_time_that_no_calendar_has_comes_last(tmp_path: Path, time: Any) -> None:
+    entry = {"record_type": "memory_history_change", "record_id": "odd", "target_record_id": "odd", "timestamp": time}
+    with FileSystemProvider(FileSystemConfig(tmp_path)) as provider:
+        provider.put(MemoryType.SHARED_MEMORY, [("odd", row(entry))])
+        real = {**entry, "record_id": "real", "target_record_id": "real", "timestamp": "2026-01-01T00:00:00+00:00"}
+        provider.put(MemoryType.SHARED_MEMORY, [("real", row(real))])
+        assert targets(timeline(provider).changes) == ["real", "odd"]
+        provider.store({"_id": "m", "memory_id": "n", "timestamp": 10**400}, MemoryType.CONVERSATION_MEMORY)
+        (message,) = provider.retrieve_conversation_history_ordered_by_timestamp("n")
+        assert message["_id"] == "m"
