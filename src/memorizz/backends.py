@@ -41,6 +41,13 @@ class Backend(NamedTuple):
 BACKENDS: Final = {
     "filesystem": Backend("a folder", (Option("root_path", "MEMORIZZ_MEMORY_ROOT", "path"),)),
     "sqlite": Backend("one file, recommended", (Option("path", "MEMORIZZ_SQLITE_PATH", "path"),)),
+    "postgres": Backend(
+        "a schema of a PostgreSQL database",
+        (
+            Option("url", "MEMORIZZ_POSTGRES_URL", name_flag="uri-env", required=True),
+            Option("schema", "MEMORIZZ_POSTGRES_SCHEMA", "schema"),
+        ),
+    ),
     "agent-memory": Backend("a typed memory", (Option("path", "MEMORIZZ_AGENT_MEMORY_DB", "path"),)),
     "notion": Backend(
         "a data source of Notion",
@@ -48,6 +55,8 @@ BACKENDS: Final = {
             Option("data_source_id", "MEMORIZZ_NOTION_DATA_SOURCE_ID", "data-source-id", required=True),
             Option("token", "NOTION_TOKEN"),
             Option("state_path", "MEMORIZZ_NOTION_STATE_PATH"),
+            Option("base_url", "MEMORIZZ_NOTION_BASE_URL"),
+            Option("requests_per_second", "MEMORIZZ_NOTION_REQUESTS_PER_SECOND"),
         ),
     ),
 }
