@@ -106,12 +106,12 @@ def make_plan(provider: Provider, archive: Archive, options: Options, make_id: M
     ids = remap.new_ids(stores, make_id) if is_copy else IdMap()
     if options.target_memory_id is not None:
         remap.into_namespace(ids, stores, options.target_memory_id)
-    _convert_ids(provider, stores, ids)
+    converted = _convert_ids(provider, stores, ids)
     plan.id_map = ids.flat()
     naturals = {} if is_copy else _natural_ids(archive["manifest"])
     for store, records in stores.items():
         if records:
-            mine = naturals.get(store.value, {})
+            mine = converted[store] | naturals.get(store.value, {})
             planned = [_planned(store, record, ids, options, mine.get(record["_id"])) for record in records]
             _plan_store(provider, plan, store, planned, options, make_id)
     _check_agents(provider, plan, options)
@@ -201,17 +201,24 @@ def _check_scope(stores: remap.Stores, manifest: Mapping[str, Any], options: Opt
                     )
 
 
-def _convert_ids(provider: Provider, stores: remap.Stores, ids: IdMap) -> None:
-    """Let a provider whose ids have a form of their own have them in that form."""
+def _convert_ids(provider: Provider, stores: remap.Stores, ids: IdMap) -> dict[MemoryType, dict[str, str]]:
+    """Let a provider whose ids have a form of their own have them in that form.
+
+    A natural id stays what it is: returned are those, by store and id in the archive, that are not the new id.
+    """
+    naturals: dict[MemoryType, dict[str, str]] = {store: {} for store in stores}
     convert = getattr(provider, "archive_target_id", None)
     if convert is None:
-        return
+        return naturals
     for store, records in stores.items():
         for record in records:
             now = ids.get(store.value, record["_id"]) or record["_id"]
             converted = str(convert(store, now))
             if converted != now:
                 ids.set(store.value, record["_id"], converted)
+                if store.value in ID_FIELDS:
+                    naturals[store][record["_id"]] = now
+    return naturals
 
 
 def _planned(store: MemoryType, record: Record, ids: IdMap, options: Options, natural: str | None) -> Record:
@@ -264,7 +271,15 @@ def _plan_store(
 
 def _present(provider: Provider, store: MemoryType, records: list[Record]) -> tuple[dict[str, Record], set[str]]:
     """The records that are there already, by the ids of ours, and those ids of ours that are another record's."""
-    found = provider.find(store, [record["_id"] for record in records])
+    # Where a provider has made ids of its own, what is there already is known by its natural id.
+    convert = getattr(provider, "archive_target_id", None)
+    keys = {record["_id"]: record["_id"] for record in records}
+    for record in records if convert is not None else ():
+        natural = natural_id(store, record)
+        if natural is not None and convert(store, natural) == record["_id"]:
+            keys[record["_id"]] = natural
+    there = provider.find(store, list(keys.values()))
+    found = {id: there[key] for id, key in keys.items() if key in there}
     matches: dict[str, Record] = {}
     claimed: set[str] = set()
     # Whatever is stored under its own id comes before what only has the natural id.

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
+from agent_memory.domain.bounds import replace_surrogates
 from memorizz.archive.redaction import parse
 from memorizz.records import Record
 from memorizz.taxonomy import ID_FIELDS, MemoryType
@@ -92,11 +93,10 @@ Resolve: TypeAlias = Callable[[Kind, str, str | None], str | None]
 
 
 def texts(value: Any) -> Iterator[str]:
-    """The references in the value of a field: a text, or those in a list."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, list):
-        yield from (item for item in value if isinstance(item, str))
+    """The references in the value of a field: a text, or those in a list. Half a character is no part of an id."""
+    for item in value if isinstance(value, list) else (value,):
+        if isinstance(item, str) and (item.isascii() or replace_surrogates(item) == item):
+            yield item
 
 
 def entry(record: Mapping[str, Any]) -> Mapping[str, Any] | None:

@@ -51,6 +51,7 @@ def apply(provider: Provider, plan: Plan, *, reembed: bool) -> Outcome:
     done: list[Step] = []
     try:
         steps = _ordered(_with_vectors(provider, plan.steps) if reembed else plan.steps)
+        _prepare(provider, steps)
         with provider.transaction():
             for batch in _batches(provider, steps):
                 _write(provider, batch, done)
@@ -67,6 +68,15 @@ def apply(provider: Provider, plan: Plan, *, reembed: bool) -> Outcome:
             _take_back(provider, done)
         raise
     return Outcome(len(steps), [], warnings)
+
+
+def _prepare(provider: Provider, steps: Sequence[Step]) -> None:
+    """Let a provider that has to make room, and cannot do so inside of a transaction, do it before."""
+    prepare = getattr(provider, "archive_prepare", None)
+    if prepare is not None:
+        journal = {MemoryType.SHARED_MEMORY} if getattr(provider, "recorder", None) is not None else set()
+        stores = journal.union(step.store for step in steps)
+        prepare([store for store in MemoryType if store in stores])
 
 
 def _ordered(steps: Sequence[Step]) -> list[Step]:

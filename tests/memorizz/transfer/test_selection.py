@@ -140,3 +140,12 @@ def test_what_cannot_be_read_is_named_in_a_warning(reference: FileSystemProvider
     assert broken.stem in warnings
     assert "stray" in [row["id"] for row in made["stores"]["knowledge_base"]]
     assert broken.stem not in [row["id"] for row in made["stores"]["knowledge_base"]]
+
+
+def test_half_a_character_in_the_json_of_an_entry_keeps_nobody_from_an_export(tmp_path: Path) -> None:
+    half = '{"record_type":"memory_history_change","target_record_id":"\\ud83d","record_id":"c","agent_id":"\\ud83d"}'
+    with FileSystemProvider(FileSystemConfig(tmp_path)) as provider:
+        provider.put(MemoryType.SHARED_MEMORY, [("c", {"content": half})])
+        made = MemoryArchive(provider).export()
+    assert made["manifest"]["external_references"] == []
+    assert made["stores"]["shared_memory"][0]["data"]["content"] == half
