@@ -190,8 +190,10 @@ def _with_vectors(provider: Provider, steps: Sequence[Step]) -> list[Step]:
     embedder: Any = getattr(provider, "embedding_provider", None)
     made = list(steps)
     texts = [(index, text) for index, step in enumerate(steps) if (text := embedded_text(step.store, step.record))]
-    for start in range(0, len(texts), _TOGETHER):
-        batch = texts[start : start + _TOGETHER]
+    # One at a time where it takes no more: then it is known which text it failed on.
+    size = _TOGETHER if callable(getattr(embedder, "get_embeddings", None)) else 1
+    for start in range(0, len(texts), size):
+        batch = texts[start : start + size]
         try:
             vectors = _embedded(embedder, [text for _, text in batch])
         except Exception as error:  # the embedder is the caller's own, and may fail in any way

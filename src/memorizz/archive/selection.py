@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from memorizz.archive import references
+from memorizz.archive.canonical import canonical
 from memorizz.archive.redaction import parse
 from memorizz.archive.values import check_json, to_json
 from memorizz.errors import MemoryArchiveError
@@ -302,6 +303,9 @@ def _unpacked(content: str) -> Any:
     parsed = parse(content)
     try:
         check_json([[[[[parsed]]]]])
+        # The escape of half a character is text; half a character is not.
+        if "\\u" in content:
+            canonical(parsed)
     except MemoryArchiveError:
         return content
     return content if parsed is None else parsed

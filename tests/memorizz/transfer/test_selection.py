@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from memorizz import FileSystemProvider, MemoryArchive, MemoryArchiveError, MemoryProvider, MemoryType
+from memorizz import FileSystemConfig, FileSystemProvider, MemoryArchive, MemoryArchiveError, MemoryProvider, MemoryType
 from memorizz.taxonomy import TAXONOMY
 from tests.memorizz.support import archive
 
