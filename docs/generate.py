@@ -27,6 +27,7 @@ from agent_memory.mcp.session import Tool
 from agent_memory.mcp.tools import tools
 from agent_memory.rest.routes import Operation, operations
 from agent_memory.service.memory import AgentMemory
+from memorizz.backends import BACKENDS
 from memorizz.cli.root import make_root
 
 DOCS: Final = Path(__file__).parent
@@ -105,6 +106,23 @@ def graph_commands() -> list[list[str]]:
         inner = command.list_commands(context) if isinstance(command, click.Group) else []
         found += [[name, each] for each in inner] or [[name]]
     return found
+
+
+def provider_table() -> str:
+    """Each backend with what it promises, and the settings that choose it."""
+    rows = [
+        f"| {_linked(name)} | {backend.about} | {backend.atomic} | {backend.snapshot} | "
+        f"{', '.join(f'`{option.variable}`' for option in backend.options)} | "
+        f"{f'`{backend.extra}`' if backend.extra else 'none'} |"
+        for name, backend in BACKENDS.items()
+    ]
+    header = "| backend | keeps it in | a restore is all or nothing | an export is of one moment | settings | extra |"
+    return "\n".join([header, "|---|---|---|---|---|---|", *rows])
+
+
+def _linked(name: str) -> str:
+    page = DOCS / "providers" / f"{name}.md"
+    return f"[{name}](providers/{name}.md)" if page.exists() else name
 
 
 def graph_names() -> str:
@@ -191,6 +209,7 @@ def pages() -> dict[Path, str]:
         "commands": help_pages,
         "memorizz": graph_help_pages,
         "names": graph_names,
+        "providers": provider_table,
         "routes": route_table,
         "tools": tool_tables,
     }
