@@ -1,11 +1,16 @@
 """Two agents, their whole memory, and three lives of it: the original, a restored one and an independent copy.
 
     python examples/memory_transfer/demo.py --root ./memory-transfer-demo
+    python examples/memory_transfer/demo.py --root ./memory-transfer-demo --oracle-config connection.json
 
 A coordinator and its delegate fill every one of the thirteen stores, a fact is corrected, and a call of a model is
 captured, all with the journal of changes on. Their graph is exported to one archive, restored with its ids into a
 second folder, and copied with new ids into a third. Then the demo checks that nothing was lost and that the copy refers
 to nothing of the original. It needs no model and no network.
+
+With ``--oracle-config`` the graph is restored into an Oracle database instead of the second folder. The file holds
+``user``, ``password`` and ``dsn`` as JSON, and ``schema`` where that is not the user's own; others must not be able to
+read it. The database must hold none of the demo's records.
 
 ``--root`` must not hold an earlier run. The story and ``evidence.json`` name the agents, namespaces, archive, counts
 and maps of ids.
@@ -15,6 +20,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import stat
 import sys
 from pathlib import Path
 from typing import Any
@@ -27,9 +33,12 @@ from memorizz import (
     FileSystemProvider,
     KnowledgeBase,
     MemAgentModel,
+    MemorizzError,
     MemoryArchive,
     MemoryProvider,
     MemoryType,
+    OracleConfig,
+    OracleProvider,
     Persona,
     SemanticCache,
     SharedMemory,
@@ -126,7 +135,12 @@ def verify(provider: MemoryProvider, archive: dict[str, Any], ids: dict[str, str
     def new(id: str) -> str:
         return ids.get(id, id)
 
-    held = records(provider)
+    mine = {(store, new(row["id"])) for store, rows in archive["stores"].items() for row in rows}
+    # A database may hold more than what the demo brought.
+    held = {
+        store: [record for record in found if (store, record["_id"]) in mine]
+        for store, found in records(provider).items()
+    }
     by_id = {store: {record["_id"]: record for record in found} for store, found in held.items()}
     natural = {str(record.get("agent_id")): record for record in held["agents"]}
     for store, rows in archive["stores"].items():
@@ -141,7 +155,7 @@ def verify(provider: MemoryProvider, archive: dict[str, Any], ids: dict[str, str
     check((old["superseded_by"], fact["supersedes"]) == (fact["_id"], old["_id"]), "the corrected fact is linked")
     (summary,) = held["summaries"]
     check(set(summary["source_message_ids"]) == set(by_id["conversation_memory"]), "the summary has its messages")
-    changes = [row["content"] for row in held["shared_memory"] if str(row["_id"]).startswith("mem-change-")]
+    changes = [row for row in held["shared_memory"] if "memory_history_change" in str(row["content"])]
     check(len(changes) > 10, f"{len(changes)} changes of the journal came along")
 
 
@@ -151,15 +165,39 @@ def main() -> int:
     parser.add_argument("--root", type=Path, required=True, metavar="DIR")
     parser.add_argument("--oracle-config", type=Path, metavar="FILE")
     arguments = parser.parse_args()
-    if arguments.oracle_config is not None:
-        parser.error("--oracle-config: Oracle is not part of this version")
+    try:
+        oracle = None if arguments.oracle_config is None else private_config(arguments.oracle_config)
+    except (OSError, ValueError) as error:
+        parser.error(f"--oracle-config: {error}")
     root: Path = arguments.root.expanduser().absolute()
     if (root / "evidence.json").exists() or (root / "source").exists():
         parser.error(f"--root: {root} holds an earlier run; name another directory, or remove that one")
+    try:
+        return run(root, oracle)
+    except MemorizzError as error:
+        say(f"FAILED: {error}")
+        return error.exit_code
+
+
+def private_config(path: Path) -> OracleConfig:
+    """The connection in a file that only its owner can read."""
+    mode = stat.S_IMODE(path.stat().st_mode)
+    if mode & 0o077:
+        raise ValueError(f"others can read {path}, which holds a password (its mode is {mode:04o}): chmod 600 {path}")
+    said = json.loads(path.read_text(encoding="utf-8"))
+    names = {"user", "password", "dsn"}
+    if not isinstance(said, dict) or not names <= said.keys() <= names | {"schema"}:
+        raise ValueError(f"{path} must hold a JSON object with user, password and dsn, and maybe schema")
+    return OracleConfig(**said)
+
+
+def run(root: Path, oracle: OracleConfig | None) -> int:
+    """The story. ``oracle`` takes the place of the second folder."""
     path = root / "harbor.memorizz.json"
+    second = FileSystemProvider(FileSystemConfig(root / "restored")) if oracle is None else OracleProvider(oracle)
     with (
+        second as restored,
         FileSystemProvider(FileSystemConfig(root / "source")) as source,
-        FileSystemProvider(FileSystemConfig(root / "restored")) as restored,
         FileSystemProvider(FileSystemConfig(root / "copy")) as copy,
     ):
         say("Keel and Plover keep watch over a harbor, and remember it.")
@@ -173,38 +211,42 @@ def main() -> int:
         check(all(manifest["counts"].values()), "every store has something in it")
         check("agents.llm_config.api_key" in manifest["omitted_fields"], "the credential stayed behind")
 
+        before = records(restored)
         preview = MemoryArchive(restored).import_file(path)
-        check(preview["ok"] and not any(records(restored).values()), "the preview wrote nothing")
+        check(preview["ok"] and records(restored) == before, "the preview wrote nothing")
         first = MemoryArchive(restored).import_file(path, dry_run=False)
         check(first["ok"], "the graph is restored with its ids")
         verify(restored, archive, first["id_map"])
         again = MemoryArchive(restored).export(agent_id=KEEL)
         check(again["manifest"]["counts"] == manifest["counts"], "what is exported from there is the same")
 
-        second = MemoryArchive(copy).import_file(path, dry_run=False, id_strategy="new")
-        check(second["ok"], "the graph is copied with new ids")
-        verify(copy, archive, second["id_map"])
+        copied = MemoryArchive(copy).import_file(path, dry_run=False, id_strategy="new")
+        check(copied["ok"], "the graph is copied with new ids")
+        verify(copy, archive, copied["id_map"])
         ids = {row["id"] for rows in archive["stores"].values() for row in rows}
         check(
             not ids & {record["_id"] for found in records(copy).values() for record in found}, "the copy shares no id"
         )
 
+    place = {"root": str(root / "restored")}
+    if oracle is not None:
+        place = {"dsn": oracle.dsn.rpartition("@")[2], "schema": oracle.schema or oracle.user}
     evidence = {
         "archive": str(path),
         "counts": manifest["counts"],
         "source": {"root": str(root / "source"), "agents": [KEEL, PLOVER], "namespaces": [HARBOR, GAUGE]},
-        "restored": _evidence(root / "restored", first),
-        "copy": _evidence(root / "copy", second),
+        "restored": _evidence(place, first),
+        "copy": _evidence({"root": str(root / "copy")}, copied),
     }
     (root / "evidence.json").write_text(json.dumps(evidence, indent=2) + "\n", encoding="utf-8")
     say(f"\nWhat happened is in {root / 'evidence.json'}.")
     return 0
 
 
-def _evidence(root: Path, report: dict[str, Any]) -> dict[str, Any]:
+def _evidence(place: dict[str, str], report: dict[str, Any]) -> dict[str, Any]:
     ids = report["id_map"]
     return {
-        "root": str(root),
+        **place,
         "agents": [ids.get(agent, agent) for agent in (KEEL, PLOVER)],
         "namespaces": [ids.get(namespace, namespace) for namespace in (HARBOR, GAUGE)],
         "imported": report["imported"],

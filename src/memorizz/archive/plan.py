@@ -274,10 +274,11 @@ def _present(provider: Provider, store: MemoryType, records: list[Record]) -> tu
     # Where a provider has made ids of its own, what is there already is known by its natural id.
     convert = getattr(provider, "archive_target_id", None)
     keys = {record["_id"]: record["_id"] for record in records}
-    for record in records if convert is not None else ():
-        natural = natural_id(store, record)
-        if natural is not None and convert(store, natural) == record["_id"]:
-            keys[record["_id"]] = natural
+    if convert is not None:
+        for record in records:
+            natural = natural_id(store, record)
+            if natural is not None and convert(store, natural) == record["_id"]:
+                keys[record["_id"]] = natural
     there = provider.find(store, list(keys.values()))
     found = {id: there[key] for id, key in keys.items() if key in there}
     matches: dict[str, Record] = {}

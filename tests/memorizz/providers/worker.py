@@ -6,8 +6,8 @@ import json
 import sys
 from itertools import count
 
-from memorizz.providers.registry import open_provider
 from memorizz.taxonomy import MemoryType
+from tests.memorizz.providers.opening import opened
 
 STORE = MemoryType.KNOWLEDGE_BASE
 
@@ -19,7 +19,7 @@ def say(line: str) -> None:
 
 def main(where: str, command: str, *arguments: str) -> None:
     kind, options = json.loads(where)
-    with open_provider(kind, options) as provider:
+    with opened(kind, options) as provider:
         if command == "store":
             ids = [provider.store({"content": f"fact {n}"}, STORE) for n in range(int(arguments[0]))]
             say(json.dumps(ids))
@@ -40,7 +40,7 @@ def main(where: str, command: str, *arguments: str) -> None:
                 assert provider.problems() == []
         elif command == "reopen":
             for _ in range(int(arguments[0])):
-                open_provider(kind, options).close()
+                opened(kind, options).close()
         elif command == "put-forever":
             size = int(arguments[0])
             for batch in count():
