@@ -94,6 +94,7 @@ def test_the_pages_of_every_door_are_generated() -> None:
         "cli.md",
         "memorizz-cli.md",
         "memorizz-sdk.md",
+        "providers.md",
         "rest.md",
         "tools.md",
     ]
@@ -128,7 +129,9 @@ def test_every_setting_is_documented_and_no_other_variable_is() -> None:
 
 
 def test_every_setting_of_the_memory_graph_is_documented_and_no_other_variable_is() -> None:
-    mentioned = {name for page in PAGES for name in re.findall(r"\bMEMORIZZ_[A-Z_]+\b", page.read_text("utf-8"))}
+    prefixes = "|".join(sorted({name.partition("_")[0] for name in GRAPH_ENVIRONMENT}))
+    variable = rf"\b(?:{prefixes})_[A-Z_]+\b"
+    mentioned = {name for page in PAGES for name in re.findall(variable, page.read_text("utf-8"))}
     assert mentioned == set(GRAPH_ENVIRONMENT)
 
 

@@ -184,7 +184,7 @@ class Lazy(click.Group):
 def make_root() -> click.Group:
     """The whole command line."""
     root = Lazy(
-        {"memory": "memory", "connect": "connect", "ui": "ui", "mcp": "mcp", "plugin": "plugin"},
+        {"memory": "memory", "connect": "connect", "ui": "ui", "mcp": "mcp", "plugin": "plugin", "notion": "notion"},
         name="memorizz",
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
         help="An agent's whole memory graph, and its portable archives.",

@@ -34,6 +34,10 @@ class Problem(NamedTuple):
 class Provider(Protocol):
     """Keeps records by store and physical id. Safe to use from many threads.
 
+    A restore also uses two methods that not every provider has. ``archive_target_id(store, id) -> str`` is the id that
+    a record gets where ids have a form of their own; it stays as it is when it is given again.
+    ``archive_prepare(stores)`` is called before the transaction of a restore that writes into these stores.
+
     Every method raises ``ProviderFault`` when the storage below fails. A record that is returned is the caller's own
     copy and has its physical id in ``_id`` and ``id``.
     """

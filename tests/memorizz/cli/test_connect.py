@@ -51,7 +51,7 @@ def test_without_any_setting_it_is_the_folder_of_the_reference(run: Run, tmp_pat
     assert moved.stdout == f"filesystem at {tmp_path}/elsewhere/memory (from default)\n"
 
 
-@pytest.mark.parametrize("backend", ["mongodb", "nonsense"])
+@pytest.mark.parametrize("backend", ["redis", "nonsense"])
 def test_a_backend_that_is_not_there_is_refused_naming_those_that_are(run: Run, backend: str) -> None:
     for command in (("connect",), ("memory", "export", "x.json"), ("memory", "timeline")):
         done = run(*command, MEMORIZZ_BACKEND=backend)

