@@ -112,6 +112,8 @@ GRAPH_FOUNDATION: dict[str, set[str]] = {
 
 GRAPH_THIRD_PARTY = {
     "apsw": {"providers"},
+    "bson": {"providers"},  # a part of pymongo
+    "pymongo": {"providers"},
     "click": {"cli"},
     "anyio": {"mcp", "plugins"},
     "httpx2": {"plugins"},

@@ -32,7 +32,9 @@ if TYPE_CHECKING:
     from memorizz.memory_archive import MemoryArchive
     from memorizz.providers.base import UNSET, MemoryProvider
     from memorizz.providers.filesystem import FileSystemConfig, FileSystemProvider
+    from memorizz.providers.mongodb import MongoDBConfig, MongoDBProvider
     from memorizz.providers.notion import NotionConfig, NotionProvider
+    from memorizz.providers.oracle import OracleConfig, OracleProvider
     from memorizz.providers.postgres import PostgresConfig, PostgresProvider
     from memorizz.providers.sqlite import SQLiteConfig, SQLiteProvider
     from memorizz.providers.typed import AgentMemoryConfig, AgentMemoryProvider
@@ -71,8 +73,12 @@ __all__ = [
     "MemoryHistory",
     "MemoryProvider",
     "MemoryType",
+    "MongoDBConfig",
+    "MongoDBProvider",
     "NotionConfig",
     "NotionProvider",
+    "OracleConfig",
+    "OracleProvider",
     "Persona",
     "PostgresConfig",
     "PostgresProvider",
@@ -133,12 +139,12 @@ _HOMES = {
     **dict.fromkeys(("UNSET", "MemoryProvider"), "memorizz.providers.base"),
     **dict.fromkeys(("FileSystemConfig", "FileSystemProvider"), "memorizz.providers.filesystem"),
     **dict.fromkeys(("AgentMemoryConfig", "AgentMemoryProvider"), "memorizz.providers.typed"),
+    **dict.fromkeys(("MongoDBConfig", "MongoDBProvider"), "memorizz.providers.mongodb"),
+    **dict.fromkeys(("OracleConfig", "OracleProvider"), "memorizz.providers.oracle"),
     **dict.fromkeys(("PostgresConfig", "PostgresProvider"), "memorizz.providers.postgres"),
     **dict.fromkeys(("NotionConfig", "NotionProvider"), "memorizz.providers.notion"),
     **dict.fromkeys(("SQLiteConfig", "SQLiteProvider"), "memorizz.providers.sqlite"),
 }
-
-_NOT_YET = ("MongoDBProvider", "MongoDBConfig", "OracleProvider", "OracleConfig")
 
 
 def __getattr__(name: str) -> object:
@@ -148,9 +154,6 @@ def __getattr__(name: str) -> object:
 
         found = globals()[name] = getattr(import_module(_HOMES[name]), name)
         return found
-    if name in _NOT_YET:
-        # An AttributeError would lose its message in `from memorizz import ...`.
-        raise ImportError(f"{name}: this provider is not part of this version of {__name__}", name=__name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

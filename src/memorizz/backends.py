@@ -27,10 +27,17 @@ class Option(NamedTuple):
 
 
 class Backend(NamedTuple):
-    """One backend: what it is in a few words, and its settings, of which the first says where the data is."""
+    """One backend: what it is in a few words, and its settings, of which the first says where the data is.
+
+    ``atomic`` says whether a restore happens as a whole, ``snapshot`` whether an export is of one moment: ``yes``,
+    ``no``, or when. ``extra`` is what is installed for it.
+    """
 
     about: str
     options: tuple[Option, ...]
+    atomic: str = "yes"
+    snapshot: str = "yes"
+    extra: str | None = None
 
     @property
     def in_files(self) -> bool:
@@ -39,7 +46,9 @@ class Backend(NamedTuple):
 
 
 BACKENDS: Final = {
-    "filesystem": Backend("a folder", (Option("root_path", "MEMORIZZ_MEMORY_ROOT", "path"),)),
+    "filesystem": Backend(
+        "a folder", (Option("root_path", "MEMORIZZ_MEMORY_ROOT", "path"),), atomic="no", snapshot="no"
+    ),
     "sqlite": Backend("one file, recommended", (Option("path", "MEMORIZZ_SQLITE_PATH", "path"),)),
     "postgres": Backend(
         "a schema of a PostgreSQL database",
@@ -47,6 +56,29 @@ BACKENDS: Final = {
             Option("url", "MEMORIZZ_POSTGRES_URL", name_flag="uri-env", required=True),
             Option("schema", "MEMORIZZ_POSTGRES_SCHEMA", "schema"),
         ),
+        extra="postgres",
+    ),
+    "mongodb": Backend(
+        "a MongoDB database",
+        (
+            Option("uri", "MONGODB_URI", name_flag="uri-env", required=True),
+            Option("db_name", "MONGODB_DB_NAME", "db"),
+        ),
+        atomic="on a replica set or behind mongos",
+        snapshot="on a replica set or behind mongos",
+        extra="mongodb",
+    ),
+    "oracle": Backend(
+        "a schema of an Oracle database",
+        (
+            Option("dsn", "ORACLE_DSN", "dsn", required=True),
+            Option("user", "ORACLE_USER", "user", required=True),
+            Option("password", "ORACLE_PASSWORD", name_flag="password-env", required=True),
+            Option("schema", "ORACLE_SCHEMA", "schema"),
+            Option("index_policy", "MEMORIZZ_ORACLE_INDEX_POLICY"),
+        ),
+        atomic="yes, but for columns that are added",
+        extra="oracle",
     ),
     "agent-memory": Backend("a typed memory", (Option("path", "MEMORIZZ_AGENT_MEMORY_DB", "path"),)),
     "notion": Backend(
@@ -58,6 +90,8 @@ BACKENDS: Final = {
             Option("base_url", "MEMORIZZ_NOTION_BASE_URL"),
             Option("requests_per_second", "MEMORIZZ_NOTION_REQUESTS_PER_SECOND"),
         ),
+        atomic="no",
+        snapshot="no",
     ),
 }
 """The backends of this version."""

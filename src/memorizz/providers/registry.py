@@ -23,6 +23,11 @@ class Kind(NamedTuple):
 PROVIDERS: Final = {
     "filesystem": Kind("filesystem", "FileSystemConfig", "FileSystemProvider"),
     "sqlite": Kind("sqlite", "SQLiteConfig", "SQLiteProvider"),
+    "agent-memory": Kind("typed", "AgentMemoryConfig", "AgentMemoryProvider"),
+    "oracle": Kind("oracle", "OracleConfig", "OracleProvider"),
+    "postgres": Kind("postgres", "PostgresConfig", "PostgresProvider"),
+    "mongodb": Kind("mongodb", "MongoDBConfig", "MongoDBProvider"),
+    "notion": Kind("notion", "NotionConfig", "NotionProvider"),
 }
 """The providers of this version. Each is imported when it is chosen, since it brings its own library."""
 
@@ -44,18 +49,20 @@ def open_provider(kind: str, options: Mapping[str, Any]) -> MemoryProvider:
     names = PROVIDERS[kind]
     module = import_module(f"memorizz.providers.{names.module}")
     config = getattr(module, names.config)
-    opened: MemoryProvider = getattr(module, names.provider)(config(**_fields(kind, config._fields, options)))
+    opened: MemoryProvider = getattr(module, names.provider)(config(**_fields(kind, config, options)))
     return opened
 
 
-def _fields(kind: str, known: tuple[str, ...], options: Mapping[str, Any]) -> dict[str, Any]:
+def _fields(kind: str, config: Any, options: Mapping[str, Any]) -> dict[str, Any]:
     """The options as fields of a configuration whose first one says where the data is."""
+    known: tuple[str, ...] = config._fields
     fields = dict(options)
     if "path" in fields:
         fields[known[0]] = fields.pop("path")
     unknown = sorted(fields.keys() - set(known))
     if unknown:
         raise ConfigurationError(f"the provider {kind!r} has no option {unknown[0]!r}; it has {', '.join(known)}")
-    if known[0] not in fields:
-        raise ConfigurationError(f"the provider {kind!r} needs the option {known[0]!r}")
+    for name in known[: len(known) - len(config.__new__.__defaults__ or ())]:
+        if name not in fields:
+            raise ConfigurationError(f"the provider {kind!r} needs the option {name!r}")
     return fields

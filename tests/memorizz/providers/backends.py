@@ -10,14 +10,19 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from memorizz.providers.base import MemoryProvider
-from memorizz.providers.registry import open_provider
+from tests.memorizz.providers.opening import opened
+from tests.support import mongodb, notion, postgres
 
 
 class Backend(NamedTuple):
-    """A kind of provider, and the options, as JSON, of a store of its own for a test with that directory."""
+    """A kind of provider, and the options, as JSON, of a store of its own for a test with that directory.
+
+    ``longest_text`` is less than half a megabyte where the provider has a limit of its own, tested with it.
+    """
 
     kind: str
     options: Callable[[Path], dict[str, Any]]
+    longest_text: int = 500_000
 
     def at(self, directory: Path) -> Place:
         return Place(self.kind, self.options(directory))
@@ -30,7 +35,7 @@ class Place(NamedTuple):
     options: dict[str, Any]
 
     def open(self, **more: Any) -> MemoryProvider:
-        return open_provider(self.kind, {**self.options, **more})
+        return opened(self.kind, {**self.options, **more})
 
     def run(self, command: str, *arguments: object) -> None:
         """Let another process do ``command`` of ``worker.py`` there."""
@@ -52,4 +57,8 @@ class Place(NamedTuple):
 BACKENDS = [
     Backend("filesystem", lambda directory: {"path": str(directory / "memory")}),
     Backend("sqlite", lambda directory: {"path": str(directory / "memory.sqlite3")}),
+    Backend("postgres", lambda _: {"url": postgres.url(), "schema": postgres.fresh_schema()}),
+    Backend("mongodb", lambda _: {"uri": mongodb.uri(), "db_name": mongodb.fresh_database()}),
+    Backend("oracle", lambda directory: {"path": str(directory / "oracle.sqlite3")}),
+    Backend("notion", lambda directory: notion.options(notion.shared(), directory), 180_000),
 ]
