@@ -99,11 +99,13 @@ class Collections:
         if replace:
             self._replace(store, made, before)
         else:
+            self._forget(store, rows)
             self._insert(store, list(made.values()))
 
     def delete(self, store: MemoryType, ids: Sequence[str]) -> int:
         """Remove records, and say how many there were."""
         removed = 0
+        self._forget(store, ids)
         for chunk in _chunks(ids):
             keys = [found.key for found in self._stored(store, chunk, {"_id": 1}).values()]
             with self.sessions.faults():
@@ -243,6 +245,13 @@ class Collections:
                 if self.sessions.writing is None:
                     self._take_back(collection, made, error)
                 raise
+
+    def _forget(self, store: MemoryType, ids: Iterable[str]) -> None:
+        """Watch no longer what this thread writes itself."""
+        watched = self.sessions.watched
+        if watched is not None:
+            for id in ids:
+                watched.pop((store.value, id), None)
 
     def _take_back(self, collection: Documents, made: Sequence[dict[str, Any]], error: BulkWriteError) -> None:
         """Remove what was written before the one that was refused."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -471,22 +471,32 @@ def test_every_archive_of_the_reference_is_restored_as_into_a_file(
 
 def test_a_block_waits_until_that_of_another_program_ends(name: str, provider: MongoDBProvider) -> None:
     provider.put(SHARED, [("s", {"n": 0})])
-    inside = threading.Event()
 
-    def add(other: MongoDBProvider) -> None:
-        with other.exclusive(SHARED):
-            inside.set()
-            other.put(SHARED, [("s", {"n": (other.get(SHARED, "s") or {})["n"] + 1})], replace=True)
+    def add(one: MongoDBProvider) -> None:
+        with one.exclusive(SHARED):
+            one.put(SHARED, [("s", {"n": (one.get(SHARED, "s") or {})["n"] + 1})], replace=True)
 
-    with opened(name) as second, ThreadPoolExecutor(1) as thread:
-        with provider.exclusive(SHARED):
-            waiting = thread.submit(add, second)
-            add(provider)
-            inside.clear()
-            # It cannot be inside before this block ends.
-            assert not inside.wait(0.05)
-        waiting.result()
-    assert (provider.get(SHARED, "s") or {})["n"] == 2
+    with opened(name) as other, ThreadPoolExecutor(4) as threads:
+        for job in [threads.submit(add, one) for one in (provider, other) * 10]:
+            job.result()
+    assert (provider.get(SHARED, "s") or {})["n"] == 20
+
+
+def test_a_block_of_a_program_that_died_holds_others_up_only_as_long_as_the_server_keeps_it(name: str) -> None:
+    server = mongodb.Server(lifetime_secs=0.3)
+    with opened(name, server.uri) as dead, opened(name, server.uri) as other:
+        other.put(KB, [("a", {})])
+        with pytest.raises(ProviderFault, match="ended the block, which it allows for a limited time only"):
+            _die_in_a_block(dead, other)
+        assert ids(other) == ["a"]
+        assert (other.get(KB, "a") or {})["n"] == 1
+    server.kill()
+
+
+def _die_in_a_block(dead: MongoDBProvider, other: MongoDBProvider) -> None:
+    with dead.transaction():
+        dead.put(KB, [("b", {})])
+        assert other.update_by_id("a", {"n": 1}, KB)
 
 
 def test_a_block_whose_records_another_program_changed_meanwhile_is_undone_as_a_whole(
@@ -630,6 +640,23 @@ def _lose_the_record(provider: MongoDBProvider, other: MongoDBProvider) -> None:
             other.delete(KB, ["a"])
 
 
+def test_a_block_at_a_server_that_stands_alone_may_change_a_record_again_and_again(alone: MongoDBProvider) -> None:
+    alone.put(KB, [("a", {"n": 1})])
+    with alone.exclusive(KB), alone.exclusive(KB):
+        for n in (2, 3):
+            assert alone.get(KB, "a") is not None
+            alone.put(KB, [("a", {"n": n})], replace=True)
+        assert alone.get(KB, "a") == {"n": 3, "_id": "a", "id": "a"}
+        assert alone.delete(KB, ["a"]) == 1
+        alone.put(KB, [("a", {"n": 4})], replace=True)
+        assert alone.get(KB, "b") is None
+        alone.put(KB, [("b", {})])
+        alone.put(KB, [("b", {"n": 5})], replace=True)
+    assert everything(alone)["knowledge_base"] == {
+        "a": {"n": 4, "_id": "a", "id": "a"}, "b": {"n": 5, "_id": "b", "id": "b"},
+    }  # fmt: skip
+
+
 class _Killer(CommandListener):
     """Ends a server when a command of that name, for a store, is about to be sent for the so-and-so-many-th time."""
 
@@ -689,10 +716,21 @@ def test_a_server_that_dies_in_the_middle_of_a_restore_leaves_what_is_reported_a
     again.kill()
 
 
-def test_a_forked_process_has_to_open_a_provider_of_its_own(provider: MongoDBProvider) -> None:
-    provider._sessions._process += 1
-    with pytest.raises(ProviderFault, match="forked process; open one there"):
-        provider.get(KB, "a")
-    provider.close()
-    provider._sessions._process -= 1
-    assert provider.get(KB, "a") is None
+def test_a_forked_process_has_to_open_a_provider_of_its_own(name: str) -> None:
+    program = (
+        "import os, sys\n"
+        "from memorizz import MemoryType, MongoDBConfig, MongoDBProvider\n"
+        "from memorizz.errors import ProviderFault\n"
+        "provider = MongoDBProvider(MongoDBConfig(sys.argv[1], sys.argv[2]))\n"
+        "child = os.fork()\n"
+        "try: print(provider.get(MemoryType.KNOWLEDGE_BASE, 'a'), flush=True)\n"
+        "except ProviderFault as error: print(error, flush=True)\n"
+        "provider.close()\n"
+        "child and os.waitpid(child, 0)\n"
+        "os._exit(0)\n"
+    )
+    words = [sys.executable, "-W", "ignore", "-c", program, mongodb.uri(), name]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert sorted(done.stdout.splitlines()) == [
+        "None", "a provider cannot be used in a forked process; open one there",
+    ]  # fmt: skip
