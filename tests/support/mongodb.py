@@ -1,4 +1,7 @@
-"""A server with MongoDB's protocol: what ``MEMORIZZ_TEST_MONGODB_URI`` names, or SecantusDB in a process of its own."""
+"""A server with MongoDB's protocol: SecantusDB in a process of its own.
+
+For the tests that do not stop it or let it fail, ``MEMORIZZ_TEST_MONGODB_URI`` may name a replica set in its place.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +67,7 @@ def uri() -> str:
     """The address of the server that the tests of this process share."""
     given = os.environ.get("MEMORIZZ_TEST_MONGODB_URI")
     if given:
-        atexit.register(_drop_all)
+        atexit.register(_drop_all, given)
         return given
     server = Server()
     atexit.register(server.kill)
@@ -96,6 +99,7 @@ def client(where: str | None = None) -> MongoClient[Any]:
 _databases: list[str] = []
 
 
-def _drop_all() -> None:
-    for name in _databases:
-        client().drop_database(name)
+def _drop_all(given: str) -> None:
+    with MongoClient[Any](given) as connected:
+        for name in _databases:
+            connected.drop_database(name)
