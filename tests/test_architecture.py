@@ -65,7 +65,7 @@ GRAPH_ROOMS: dict[str, set[str]] = {
     "agents": {"checks", "errors", "records", "taxonomy"},
     "providers": {"config", "errors", "records", "taxonomy"},
     "entries": {"providers", "records", "taxonomy"},
-    "timeline": {"entries", "providers", "records", "taxonomy"},
+    "timeline": {"entries", "errors", "providers", "records", "taxonomy"},
     "history": {"entries", "errors", "ports", "providers", "records", "taxonomy", "timeline"},
     "context": {"checks", "entries", "errors", "ports", "providers", "records", "taxonomy"},
     "stores": {"checks", "entries", "errors", "history", "ports", "providers", "records", "taxonomy"},

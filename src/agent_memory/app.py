@@ -21,8 +21,10 @@ def system_clock() -> int:
     return int(time.time())
 
 
-def open_memory(settings: Settings, *, clock: Clock = system_clock, embedder: Embedder | None = None) -> AgentMemory:
-    """The memory that ``settings`` describe.
+def open_memory(
+    settings: Settings, *, clock: Clock = system_clock, embedder: Embedder | None = None, counts_uses: bool = True
+) -> AgentMemory:
+    """The memory that ``settings`` describe; without ``counts_uses`` searching it leaves it as it is.
 
     Raises:
         OpenError: The database cannot be opened.
@@ -30,4 +32,4 @@ def open_memory(settings: Settings, *, clock: Clock = system_clock, embedder: Em
     store = SQLiteStore(settings.db, settings.journal)
     if embedder is None:
         embedder = OllamaEmbedder(settings.ollama_url)
-    return AgentMemory(store, embedder, clock, strict_query=settings.strict_query)
+    return AgentMemory(store, embedder, clock, strict_query=settings.strict_query, counts_uses=counts_uses)

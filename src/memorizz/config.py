@@ -211,15 +211,23 @@ def save_remote(url: str | None, token_env: str) -> None:
 
 
 def _remember(wanted: Mapping[str, str | None]) -> Path:
-    """Set these variables in the file of settings, or take out those that are ``None``; its other lines stay."""
+    """Set these variables in the file of settings, or take out those that are ``None``; its other bytes stay."""
     file = settings_file()
-    lines = [line for line in _lines(file) if _name(line) not in wanted]
-    lines += [f"{name}={value}" for name, value in wanted.items() if value is not None]
+    before = _bytes(file)
+    ending = b"\r\n" if b"\r\n" in before else b"\n"
+    # What had no line feed at its end has none afterwards, so that taking out what was set gives back the very file.
+    is_open = bool(before) and not before.endswith(b"\n")
+    lines = [line for line in _split(before, file) if _name(line.decode()) not in wanted]
+    lines += [f"{name}={value}".encode() for name, value in wanted.items() if value is not None]
+    after = ending.join(line.rstrip(b"\r") for line in lines) + (b"" if is_open or not lines else ending)
     # A link stays one: people keep their settings elsewhere.
     target = file.resolve()
+    mode = target.stat().st_mode & 0o777 if target.exists() else None
     make_private_directory(target.parent)
     with replacing(target, "connect") as written:
-        written.write("".join(f"{line}\n" for line in lines).encode())
+        written.write(after)
+    if mode is not None:
+        target.chmod(mode)
     return file
 
 
@@ -279,16 +287,27 @@ def _unquoted(value: str) -> str:
 
 
 def _name(line: str) -> str:
-    name, equals, _ = line.strip().removeprefix("export ").partition("=")
+    name, equals, _ = line.removeprefix("\ufeff").strip().removeprefix("export ").partition("=")
     return "" if name.startswith("#") or not equals else name.strip()
 
 
 def _lines(file: Path) -> list[str]:
+    return [line.decode() for line in _split(_bytes(file), file)]
+
+
+def _bytes(file: Path) -> bytes:
     try:
-        # Not splitlines: names of directories may hold what it takes for the end of a line.
-        lines = file.read_text(encoding="utf-8-sig").split("\n")
+        return file.read_bytes()
     except FileNotFoundError:
-        return []
-    except (OSError, UnicodeDecodeError) as error:
+        return b""
+    except OSError as error:
         raise ConfigurationError(f"the settings in {file} cannot be read: {error}") from None
-    return lines if lines[-1] else lines[:-1]
+
+
+def _split(data: bytes, file: Path) -> list[bytes]:
+    """The lines, valid as UTF-8. Not by splitlines: names of directories may hold what it takes for an end."""
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        raise ConfigurationError(f"the settings in {file} cannot be read: {error}") from None
+    return data.removesuffix(b"\n").split(b"\n") if data else []

@@ -38,6 +38,17 @@ def field(record: Mapping[str, Any], name: str, inner: Mapping[str, Any] | None 
     return record.get(name) if value is None else value
 
 
+def said(record: Mapping[str, Any], name: str, inner: Mapping[str, Any] | None = None) -> list[Any]:
+    """What the payload and the record around it say in a field, without nulls.
+
+    Whose a record is has to be true of both: programs differ in where they look.
+    """
+    inner = payload(record) if inner is None else inner
+    outer = record.get(name)
+    value = inner.get(name)
+    return [found for found in ((value,) if inner is record else (value, outer)) if found is not None]
+
+
 def record_id(store: MemoryType, record: Mapping[str, Any]) -> str:
     """The id a record has in an archive: its natural id, else ``_id``, ``id`` or the payload's ``record_id``.
 

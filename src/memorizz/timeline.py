@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from agent_memory.errors import InvalidArgument, shorten
 from memorizz.entries import moment, scan, version_hash
+from memorizz.errors import ProviderFault
 from memorizz.providers.base import UNSET, UserScope
 from memorizz.records import Record
 from memorizz.taxonomy import HISTORY_CHANGE, MemoryType
@@ -22,6 +23,7 @@ ACTIONS: Final = ("created", "updated", "deleted")
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _CURSOR: Final = re.compile(r"(-?[0-9]{1,20})@(.+)", re.DOTALL)
+_UNREADABLE: Final = "unreadable"
 _Position: TypeAlias = tuple[int, str]
 
 
@@ -123,8 +125,12 @@ def _stored_hash(provider: Provider, memory_type: str, id: str) -> str | None:
     if memory_type not in set(MemoryType):
         return None
     store = MemoryType(memory_type)
-    record = provider.get(store, id)
-    if record is None:
-        physical = provider.find(store, [id]).get(id)
-        record = None if physical is None else provider.get(store, physical)
+    try:
+        record = provider.get(store, id)
+        if record is None:
+            physical = provider.find(store, [id]).get(id)
+            record = None if physical is None else provider.get(store, physical)
+    except ProviderFault:
+        # One record that cannot be read is no version; where nothing can be, the journal could not be either.
+        return _UNREADABLE
     return version_hash(record)

@@ -46,14 +46,20 @@ class AgentMemory:
     database fails. An id that no memory has is an answer, not an error.
     """
 
-    def __init__(self, store: Store, embedder: Embedder, clock: Clock, *, strict_query: bool = False) -> None:
-        """Use :func:`agent_memory.open` instead; this takes the parts it would assemble."""
+    def __init__(
+        self, store: Store, embedder: Embedder, clock: Clock, *, strict_query: bool = False, counts_uses: bool = True
+    ) -> None:
+        """Use :func:`agent_memory.open` instead; this takes the parts it would assemble.
+
+        Without ``counts_uses`` a search leaves the memories that it finds as they are.
+        """
         self._store = store
         self._embedding = Embedding(store, embedder)
         self._lifecycle = Lifecycle(store, self._embedding, clock)
         self._recency = Recency(store)
         self._clock = clock
         self._strict_query = strict_query
+        self._counts_uses = counts_uses
         self._closed = False
 
     @property
@@ -118,7 +124,8 @@ class AgentMemory:
             results = [found[memory_id] for memory_id in ids]
             if expand_links:
                 results = _with_related(reader, results)
-        self._recency.bump(ids, now)
+        if self._counts_uses:
+            self._recency.bump(ids, now)
         return SearchAnswer("keyword" if vector is None else "hybrid", tuple(results))
 
     def list(

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from typing import Final
 
 from starlette.datastructures import Headers
 
 from agent_memory.web.address import is_loopback
 
+_SITE: Final = re.compile(
+    r"(?P<scheme>https?)://(?P<host>[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:.]+\])(?::(?P<port>[0-9]{1,5}))?/?"
+)
 _HOST: Final = re.compile(r"(?:\[(?P<v6>[0-9a-fA-F:.]+)\]|(?P<name>[^\[\]:@/\s]+))(?::[0-9]{1,5})?")
 
 
@@ -33,6 +36,21 @@ def refusal(headers: Headers, *, trusted: Container[str] = (), any_host: bool = 
         if scheme not in ("http", "https") or (site not in hosts and site not in trusted):
             return f"requests from other web sites are refused (Origin {origin!r:.80})"
     return None
+
+
+def public_site(url: str, schemes: Sequence[str]) -> tuple[str, str]:
+    """The scheme and host, as a ``Host`` header names it, of a site's URL.
+
+    Raises:
+        ValueError: It is no URL of a whole site with one of ``schemes``; the message goes on after its name.
+    """
+    rule = f"must be the URL of a whole site, such as {schemes[0]}://memory.example.com"
+    match = _SITE.fullmatch(url.lower())
+    if match is None or match["scheme"] not in schemes or int(match["port"] or 1) > 65_535:
+        raise ValueError(rule)
+    usual = {"https": "443", "http": "80"}[match["scheme"]]
+    port = match["port"]
+    return match["scheme"], match["host"] if port in (None, usual) else f"{match['host']}:{port}"
 
 
 def names_loopback(host: str) -> bool:

@@ -47,14 +47,17 @@ def parse(data: bytes) -> Any:
     """
     try:
         return json.loads(data.decode("utf-8-sig"), object_pairs_hook=_unique)
+    except MemoryArchiveError:
+        raise
     except UnicodeDecodeError as error:
         raise MemoryArchiveError(f"not valid UTF-8: byte 0x{data[error.start]:02x} at {error.start}") from None
     except json.JSONDecodeError as error:
         raise MemoryArchiveError(f"not valid JSON: {error.msg} at line {error.lineno}, column {error.colno}") from None
     except RecursionError:
         raise MemoryArchiveError("not valid JSON: nested too deeply") from None
-    except ValueError as error:
-        raise MemoryArchiveError(f"not valid JSON: {error}") from None
+    except ValueError:
+        # The one thing that is left: digits beyond what Python converts.
+        raise MemoryArchiveError("not valid JSON: an integer has too many digits") from None
 
 
 def archive_json(archive: Mapping[str, Any], *, max_bytes: int = MAX_BYTES) -> str:

@@ -14,8 +14,7 @@ from memorizz.archive.remap import IdMap, MakeId
 from memorizz.errors import InvalidRecord, MemoryArchiveError, ProviderError
 from memorizz.providers.contract import Provider
 from memorizz.providers.record_methods import UNSET, UserScope
-from memorizz.records import Record, natural_id
-from memorizz.records import field as record_field
+from memorizz.records import Record, natural_id, said
 from memorizz.taxonomy import ID_FIELDS, MemoryType
 
 Conflict: TypeAlias = Literal["error", "skip", "replace"]
@@ -193,7 +192,8 @@ def _check_scope(stores: remap.Stores, manifest: Mapping[str, Any], options: Opt
             if options.application_id is not None:
                 wanted["application_id"] = options.application_id
             for name, value in wanted.items():
-                found = record_field(record, name)
+                values = said(record, name) or [None]
+                found = next((other for other in values if other != value), value)
                 ownerless_agent = store is MemoryType.MEMAGENT and name == "user_id" and found is None and users_own
                 if found != value and not ownerless_agent:
                     raise MemoryArchiveError(
@@ -312,7 +312,8 @@ def _under(store: MemoryType, physical: str, record: Record) -> Record:
 def _check_existing(store: MemoryType, id: str, existing: Record, options: Options) -> None:
     for name, value in (("user_id", options.user_id), ("application_id", options.application_id)):
         unset = UNSET if name == "user_id" else None
-        found = record_field(existing, name)
+        values = said(existing, name) or [None]
+        found = next((other for other in values if other != value), value)
         if value is unset or found == value:
             continue
         # An agent that belongs to nobody is everybody's to use, and nobody's to change.

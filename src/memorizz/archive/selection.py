@@ -12,7 +12,7 @@ from memorizz.archive.values import check_json, to_json
 from memorizz.errors import MemoryArchiveError
 from memorizz.providers.contract import Provider
 from memorizz.providers.record_methods import UNSET, UserScope
-from memorizz.records import Record, field, payload, record_id
+from memorizz.records import Record, field, payload, record_id, said
 from memorizz.taxonomy import CONTEXT_PREFIX, HISTORY_HEAD, HISTORY_PREFIX, ID_FIELDS, MemoryType
 
 
@@ -43,6 +43,10 @@ class Row(NamedTuple):
     def field(self, name: str) -> Any:
         """The field of the payload or, failing that, of the record."""
         return field(self.record, name, self.payload)
+
+    def is_of(self, name: str, value: Any) -> bool:
+        """Whether the payload and the record both say ``value`` in a field that is about whose it is, or nothing."""
+        return all(found == value for found in said(self.record, name, self.payload) or [None])
 
     @property
     def namespace(self) -> Any:
@@ -79,7 +83,8 @@ def select(provider: Provider, request: Request) -> Selection:
         InvalidRecord: A record has no id.
         ProviderFault: The storage failed.
     """
-    kinds = request.types | ({MemoryType.MEMAGENT} if request.agent_id is not None else frozenset())
+    needs_agents = request.agent_id is not None or request.visible_agents is not None
+    kinds = request.types | ({MemoryType.MEMAGENT} if needs_agents else frozenset())
     rows = {store: [_row(store, record) for record in provider.scan(store)] for store in sorted(kinds)}
     visible = _in_scope(rows, request)
     closure = _closure(visible.get(MemoryType.MEMAGENT, []), request)
@@ -90,8 +95,9 @@ def select(provider: Provider, request: Request) -> Selection:
     agent_ids = closure.agents if request.agent_id is not None else frozenset()
     if request.visible_agents is None:
         return _identified(sorted(agent_ids), chosen)
+    private = _private_namespaces(rows.get(MemoryType.MEMAGENT, []), request.visible_agents)
     shown = {
-        store: [row for row in found if request.visible_agents.issuperset(agents_of(store, row.record))]
+        store: [row for row in found if _is_visible(store, row, request.visible_agents, private)]
         for store, found in chosen.items()
     }
     hidden = {store: len(found) - len(shown[store]) for store, found in chosen.items()}
@@ -101,11 +107,26 @@ def select(provider: Provider, request: Request) -> Selection:
 
 def agents_of(store: MemoryType, record: Record) -> set[str]:
     """The agents that a record belongs to: itself, its owners, those that took part in it."""
-    row = Row(record, payload(record))
     found = set() if store is not MemoryType.MEMAGENT else {record_id(store, record)}
     for name in ("agent_id", "owner_agent_id", "participant_agent_ids", "participants"):
-        found.update(references.texts(row.field(name)))
+        for value in said(record, name):
+            found.update(references.texts([*value, *value.values()] if isinstance(value, dict) else value))
     return found
+
+
+def _private_namespaces(agents: list[Row], visible: frozenset[str]) -> set[str]:
+    """The namespaces of agents that may not be seen and of no other."""
+    names: dict[bool, set[str]] = {True: set(), False: set()}
+    for row in agents:
+        is_visible = record_id(MemoryType.MEMAGENT, row.record) in visible
+        names[is_visible].update(references.texts(row.record.get("memory_ids")))
+    return names[False] - names[True]
+
+
+def _is_visible(store: MemoryType, row: Row, visible: frozenset[str], private: set[str]) -> bool:
+    """Whether a record is of agents that may be seen, or of none and in no namespace of one that may not."""
+    owners = agents_of(store, row.record)
+    return visible.issuperset(owners) and not (not owners and row.namespace in private)
 
 
 def external_references(records: Mapping[MemoryType, Iterable[Record]]) -> list[str]:
@@ -144,10 +165,10 @@ def _in_scope(rows: dict[MemoryType, list[Row]], request: Request) -> dict[Memor
     """The rows that the tenant may see; an agent is seen by whoever has records in its namespaces."""
 
     def is_application(row: Row) -> bool:
-        return request.application_id is None or row.field("application_id") == request.application_id
+        return request.application_id is None or row.is_of("application_id", request.application_id)
 
     def is_user(row: Row) -> bool:
-        return request.user_id is UNSET or row.field("user_id") == request.user_id
+        return request.user_id is UNSET or row.is_of("user_id", request.user_id)
 
     visible: dict[MemoryType, list[Row]] = {
         store: [row for row in found if is_application(row) and is_user(row)]

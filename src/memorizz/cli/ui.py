@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,11 +12,15 @@ from memorizz import config
 from memorizz.backends import BACKENDS
 from memorizz.cli.root import given, has_destination, network_options
 from memorizz.config import Settings
+from memorizz.errors import ConfigurationError
 from memorizz.providers.registry import open_provider
 
 if TYPE_CHECKING:
     from memorizz.portal.connection import Target
     from memorizz.providers.base import MemoryProvider
+
+
+log = logging.getLogger(__name__)
 
 
 @click.command(epilog="Examples: memorizz ui  ·  memorizz ui --path ~/agents.sqlite3 --backend sqlite --read-only")
@@ -49,10 +54,17 @@ def ui(
     connection = Connection(_opened)
     if not no_connect:
         memory_graph = click.get_current_context().obj = Settings.resolve(backend=backend, path=path, flags=network)
+        if not has_destination():
+            log.info("there is no memory at %s yet%s", memory_graph.place, "" if settings.read_only else ": making one")
         if has_destination() or not settings.read_only:
             target = Target(memory_graph.backend, memory_graph.options, memory_graph.place, settings.read_only)
             connection.connect(target)
-    memory = None if memory_db is None else app.open_memory(TypedSettings.resolve(db=memory_db))
+    memory = None
+    if memory_db is not None:
+        typed = TypedSettings.resolve(db=memory_db)
+        if settings.read_only and not typed.db.exists():
+            raise ConfigurationError(f"there is no typed memory at {typed.db}, and a read-only portal makes none")
+        memory = app.open_memory(typed, counts_uses=not settings.read_only)
     serve(settings, connection, memory)
     return 0
 

@@ -9,7 +9,6 @@ import contextlib
 import logging
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 import anyio.to_thread
 from mcp.server.auth.middleware.auth_context import AuthContextMiddleware, get_access_token
@@ -30,6 +29,7 @@ from agent_memory._version import __version__
 from agent_memory.errors import AgentMemoryError
 from agent_memory.mcp.session import INVALID_PARAMS, Tool, ToolFailed
 from agent_memory.web.address import Address
+from agent_memory.web.origin import public_site
 from agent_memory.web.server import bound, run
 from memorizz.mcp.access import READ, WRITE, ApiKeys, Principal
 from memorizz.mcp.settings import ServerSettings
@@ -65,7 +65,8 @@ def application(provider: Provider, settings: ServerSettings, address: Address) 
         json_response=True,
         stateless=settings.stateless,
         security_settings=_security(settings, address),
-        max_request_body_size=settings.policy.max_bytes + _WRAPPER_BYTES,
+        # JSON may spell a character in six; the archive itself is measured in its canonical form.
+        max_request_body_size=6 * settings.policy.max_bytes + _WRAPPER_BYTES,
     )
 
     @contextlib.asynccontextmanager
@@ -161,7 +162,7 @@ def _security(settings: ServerSettings, address: Address) -> TransportSecuritySe
     hosts = [f"{name}:{address.port}" for name in names]
     origins = [f"http://{host}" for host in hosts]
     if settings.public_url is not None:
-        public = urlsplit(settings.public_url)
-        hosts += [public.netloc, f"{public.netloc}:443"]
-        origins.append(f"https://{public.netloc}")
+        _, host = public_site(settings.public_url, ("https",))
+        hosts += [host, f"{host}:443"]
+        origins.append(f"https://{host}")
     return TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=origins)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from ipaddress import ip_address
 from typing import Final, NamedTuple
-from urllib.parse import urlsplit
 
 from agent_memory.web.address import Address
+from agent_memory.web.origin import public_site
 from memorizz.errors import ConfigurationError
 from memorizz.mcp.access import MAX_REQUEST_BYTES, TENANT_STORES, ApiKeys, Policy, Principal, check_principal
 from memorizz.taxonomy import MemoryType
@@ -125,12 +126,13 @@ def _check_http(settings: ServerSettings) -> None:
             "over HTTP callers need keys: set MEMORIZZ_MCP_SERVER_API_KEYS, or pass --allow-anonymous for callers "
             "without any"
         )
-    if not settings.path.startswith("/") or settings.path == "/" or "?" in settings.path or "{" in settings.path:
+    if re.fullmatch(r"(/[A-Za-z0-9._~-]+)+", settings.path) is None:
         raise ConfigurationError(f"--http-path must be a path such as /mcp (got {settings.path!r:.80})")
     if settings.public_url is not None:
-        parts = urlsplit(settings.public_url)
-        if parts.scheme != "https" or not parts.netloc or parts.username is not None:
-            raise ConfigurationError(f"--public-url must be an https URL (got {settings.public_url!r:.80})")
+        try:
+            public_site(settings.public_url, ("https",))
+        except ValueError as error:
+            raise ConfigurationError(f"--public-url {error} (got {settings.public_url!r:.80})") from None
     elif not settings.address.is_loopback:
         raise ConfigurationError(
             f"{settings.address} is open to other machines: tokens and memories need TLS, which a proxy in front of "

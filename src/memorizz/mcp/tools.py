@@ -217,6 +217,20 @@ class Transfer:
         return seal_checked({**parts, "manifest": manifest}, max_bytes=self._policy.max_bytes)
 
 
+def _refuse_ambiguous(schema: Mapping[str, Any], raw: Any) -> None:
+    """Refuse what a language model may have meant otherwise: what is exported or written depends on it.
+
+    Raises:
+        Refused: A text is empty or spells ``null``, or a flag is a text.
+    """
+    for name, value in raw.items() if isinstance(raw, dict) else ():
+        kind = schema["properties"].get(name, {}).get("type")
+        if kind == "string" and isinstance(value, str) and value.strip() in ("", "null", "undefined"):
+            raise Refused("invalid_arguments", f"{name}: must not be empty; leave it out (got {value!r})")
+        if kind == "boolean" and isinstance(value, str):
+            raise Refused("invalid_arguments", f"{name}: expected true or false, got a text")
+
+
 def _answer(schema: Mapping[str, Any], raw: Any, call: Callable[[dict[str, Any]], dict[str, Any]]) -> Sequence[str]:
     """The JSON text of what ``call`` returns for the arguments.
 
@@ -227,6 +241,7 @@ def _answer(schema: Mapping[str, Any], raw: Any, call: Callable[[dict[str, Any]]
         given = arguments.read(schema, raw)
     except MalformedParameters as error:
         raise Refused("invalid_arguments", error.reason) from None
+    _refuse_ambiguous(schema, raw)
     if given.unknown:
         known = ", ".join(schema["properties"])
         raise Refused("invalid_arguments", f"unknown argument `{given.unknown[0]:.80}`; known are {known}")

@@ -6,7 +6,7 @@ import base64
 import hashlib
 import hmac
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from memorizz.errors import ConfigurationError
@@ -75,9 +75,9 @@ class Accounts:
                 found = account, fingerprint(known)
         return found
 
-    def by_fingerprint(self, print_: bytes) -> Account | None:
-        """The account whose token has that fingerprint."""
-        return next((account for token, account in self._tokens.items() if fingerprint(token) == print_), None)
+    def fingerprints(self) -> Iterator[tuple[bytes, Account]]:
+        """The accounts by the fingerprints of their tokens."""
+        return ((fingerprint(token), account) for token, account in self._tokens.items())
 
 
 class Sessions:
@@ -104,7 +104,9 @@ class Sessions:
         if not hmac.compare_digest(seal.encode("utf-8", "surrogatepass"), self._seal(payload).encode()):
             return None
         expires, _, print_ = payload.partition(".")
-        return self._accounts.by_fingerprint(bytes.fromhex(print_)) if int(expires) > now else None
+        if not expires.isascii() or not expires.isdigit() or int(expires) <= now:
+            return None
+        return next((account for known, account in self._accounts.fingerprints() if known.hex() == print_), None)
 
     def _seal(self, payload: str) -> str:
         digest = hmac.digest(self._secret, payload.encode("utf-8", "surrogatepass"), "sha256")

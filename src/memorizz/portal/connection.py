@@ -5,7 +5,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, NamedTuple
+from uuid import uuid4
 
 from memorizz.errors import ConfigurationError
 from memorizz.providers.base import MemoryProvider
@@ -31,6 +33,12 @@ class Connection:
         self._lock = threading.Lock()
         self._current: tuple[Target, MemoryProvider] | None = None
         self._users: dict[int, int] = {}
+        self._identity = ""
+
+    @property
+    def identity(self) -> str:
+        """Another text after each :meth:`connect`, to notice that what was looked at is no longer connected."""
+        return self._identity
 
     @property
     def target(self) -> Target | None:
@@ -46,6 +54,7 @@ class Connection:
         opened = self._open(target)
         with self._lock:
             before, self._current = self._current, (target, opened)
+            self._identity = uuid4().hex
             idle = before is not None and before[1] is not opened and not self._users.get(id(before[1]))
         if before is not None and idle:
             before[1].close()
@@ -60,7 +69,10 @@ class Connection:
         with self._lock:
             if self._current is None:
                 raise ConfigurationError("no memory is connected; choose one on the page Connection")
-            used = self._current[1]
+            target, used = self._current
+            if any(isinstance(value, Path) and not value.exists() for value in target.options.values()):
+                # Reading on would show nothing, or what is no longer anybody's, and an export would look like a backup.
+                raise ConfigurationError(f"the memory at {target.place} is gone; connect another one")
             self._users[id(used)] = self._users.get(id(used), 0) + 1
         try:
             yield used

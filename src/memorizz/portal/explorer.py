@@ -7,6 +7,7 @@ from typing import Final
 from starlette.responses import Response
 
 from memorizz.archive.redaction import redact
+from memorizz.errors import ProviderFault
 from memorizz.portal import reading
 from memorizz.portal.web import Call, Refused
 
@@ -47,7 +48,10 @@ def show_record(call: Call) -> Response:
     store = _store(call)
     id = call.request.query_params.get("id", "")
     with call.portal.connection.provider() as provider:
-        record = provider.get(store.type, id) if id else None
+        try:
+            record = provider.get(store.type, id) if id else None
+        except ProviderFault as error:
+            raise Refused(f"the record {id!r:.80} cannot be read: {error}", 404) from None
         if record is None and (physical := provider.find(store.type, [id]).get(id)) is not None:
             # A playground knows records by the ids that they have in archives.
             record = provider.get(store.type, physical)

@@ -6,6 +6,7 @@ from collections import Counter
 
 from starlette.responses import Response
 
+from memorizz.archive.redaction import redact
 from memorizz.archive.selection import agents_of
 from memorizz.portal.reading import STORES
 from memorizz.portal.web import Call
@@ -24,7 +25,8 @@ def show(call: Call) -> Response:
             for record in provider.scan(store.type):
                 counts[store.type] += 1
                 if store.type is MemoryType.MEMAGENT:
-                    names[str(record.get("agent_id") or record["_id"])] = str(record.get("name") or "")
+                    shown = redact(store.type, record).record
+                    names[str(record.get("agent_id") or record["_id"])] = str(shown.get("name") or "")
                 else:
                     owners.update(agents_of(store.type, record))
         problems = provider.problems()

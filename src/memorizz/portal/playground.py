@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from memorizz.archive.redaction import redact
 from memorizz.archive.selection import Request, select
+from memorizz.errors import ProviderFault
 from memorizz.portal import reading
 from memorizz.portal.transfer import agents_of_choice
 from memorizz.portal.web import Call, Refused
@@ -24,7 +25,10 @@ def show_agents(call: Call) -> Response:
     """The agents, each with a link to its playground."""
     with call.portal.connection.provider() as provider:
         agents = agents_of_choice(provider)
-        rows = {str(row.get("agent_id") or row["_id"]): row for row in provider.list_memagents()}
+        rows = {
+            str(row.get("agent_id") or row["_id"]): redact(MemoryType.MEMAGENT, row).record
+            for row in provider.list_memagents()
+        }
     return call.render("agents.html", agents=agents, rows=rows)
 
 
@@ -38,15 +42,18 @@ def show(call: Call) -> Response:
     context: dict[str, Any] = {"agent_id": agent_id, "tab": tab, "tabs": TABS, "query": query, "recalled": []}
     with call.portal.connection.provider() as provider, provider.snapshot():
         physical = provider.find(MemoryType.MEMAGENT, [agent_id]).get(agent_id)
-        agent = None if physical is None else provider.retrieve_memagent(physical)
+        try:
+            agent = None if physical is None else provider.retrieve_memagent(physical)
+        except ProviderFault as error:
+            raise Refused(f"the agent {agent_id!r:.80} cannot be read: {error}", 404) from None
         if agent is None:
             raise Refused(f"there is no agent {agent_id!r:.80}", 404)
         context["agent_id"] = agent_id = record_id(MemoryType.MEMAGENT, agent)
         own = Request(agent_id=agent_id, include_delegates=False)
         selection = select(provider, own) if tab != "settings" else None
     records = {} if selection is None else selection.records
-    context["name"] = str(agent.get("name") or agent_id)
     shown = redact(MemoryType.MEMAGENT, agent, keep_vectors=True)
+    context["name"] = str(shown.record.get("name") or agent_id)
     context |= {"fields": reading.fields(shown.record), "omitted": sorted(shown.omitted)}
     context["groups"] = [
         (reading.BY_TYPE[store], len(found), _latest(store, found))

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from memorizz.archive.redaction import redact
 from memorizz.records import Record, field, payload
 from memorizz.taxonomy import ID_FIELDS, MemoryType
 
@@ -57,7 +58,8 @@ _B: Final = 0.75
 
 
 def title(store: MemoryType, record: Record) -> str:
-    """One line that tells the record from others."""
+    """One line that tells the record from others, without credentials."""
+    record = redact(store, record).record
     inner = payload(record)
     kind = inner.get("record_type")
     if isinstance(kind, str):

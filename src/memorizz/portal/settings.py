@@ -6,11 +6,11 @@ import secrets
 from collections.abc import Mapping
 from ipaddress import ip_address
 from typing import Final, NamedTuple
-from urllib.parse import urlsplit
 
 from agent_memory.web.address import Address
+from agent_memory.web.origin import public_site
 from memorizz.errors import ConfigurationError
-from memorizz.portal.accounts import Accounts
+from memorizz.portal.accounts import SHORTEST_TOKEN, Accounts
 
 DEFAULT_PORT: Final = 8765
 _SESSION_SECONDS: Final = (300, 28_800, 86_400)
@@ -63,20 +63,25 @@ class PortalSettings(NamedTuple):
             raise ConfigurationError(
                 "a portal that others can reach needs tokens: set MEMORIZZ_UI_AUTH_TOKEN or MEMORIZZ_UI_AUTH_ACCOUNTS"
             )
-        public = None if public_url is None else urlsplit(public_url)
-        if public is not None and (public.scheme not in ("https", "http") or not public.netloc):
-            raise ConfigurationError(
-                f"--public-url must be a URL such as https://memory.example (got {public_url!r:.80})"
-            )
+        try:
+            public = None if public_url is None else public_site(public_url, ("https", "http"))
+        except ValueError as error:
+            raise ConfigurationError(f"--public-url {error} (got {public_url!r:.80})") from None
         return cls(
             address,
             accounts,
-            text("SESSION_SECRET").encode() or secrets.token_bytes(32),
+            _secret(text("SESSION_SECRET")),
             _seconds(text("SESSION_SECONDS")),
-            flag("COOKIE_SECURE") or (public is not None and public.scheme == "https"),
+            flag("COOKIE_SECURE") or (public is not None and public[0] == "https"),
             read_only or flag("READ_ONLY"),
-            frozenset() if public is None else frozenset({public.netloc.lower()}),
+            frozenset() if public is None else frozenset({public[1]}),
         )
+
+
+def _secret(text: str) -> bytes:
+    if text and len(text) < SHORTEST_TOKEN:
+        raise ConfigurationError(f"MEMORIZZ_UI_SESSION_SECRET must have at least {SHORTEST_TOKEN} characters")
+    return text.encode() or secrets.token_bytes(32)
 
 
 def _seconds(text: str) -> int:

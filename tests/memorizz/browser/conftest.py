@@ -25,9 +25,9 @@ Portal: TypeAlias = Callable[..., GraphServer]
 Open: TypeAlias = Callable[..., Page]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Debian's Chromium, without a window."""
+    """Debian's Chromium, without a window. While it runs, its thread has an event loop that no other test may meet."""
     if CHROMIUM is None:
         pytest.skip("there is no Chromium on the path: apt-get install chromium")
     with sync_playwright() as playwright:

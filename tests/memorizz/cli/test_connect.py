@@ -94,3 +94,19 @@ def test_a_link_to_the_settings_stays_a_link(run: Run, tmp_path: Path) -> None:
     assert run("connect", "sqlite", "--path", "a.sqlite3", MEMORIZZ_ENV_FILE=str(link)).returncode == 0
     assert link.is_symlink()
     assert real.read_text().startswith("# mine\nMEMORIZZ_BACKEND=")
+
+
+@pytest.mark.parametrize(
+    "before", [b"", b"# mine\n", b"# mine", b"\xef\xbb\xbfA=1\r\nB=2\r\n", b"A=1\r\nB=2", b"export A=1\n\n\n"]
+)
+def test_other_bytes_of_the_settings_stay(run: Run, tmp_path: Path, before: bytes) -> None:
+    file = tmp_path / "kept.env"
+    file.write_bytes(before)
+    file.chmod(0o640)
+    variables = {"MEMORIZZ_ENV_FILE": str(file), "MEMORIZZ_HOME": str(tmp_path / "h"), "PATH": "/nowhere"}
+    url = "https://memory.example.com/mcp"
+    assert run("plugin", "install", "codex", "--remote", url, **variables).returncode == 0
+    assert url.encode() in file.read_bytes()
+    assert run("plugin", "uninstall", "codex", **variables).returncode == 0
+    assert file.read_bytes() == before
+    assert file.stat().st_mode & 0o777 == 0o640

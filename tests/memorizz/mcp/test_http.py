@@ -150,7 +150,7 @@ def origin_of(origin: str | None) -> dict[str, str]:
 
 def test_a_body_over_the_limit_is_413(memory: Path) -> None:
     with served(memory, "--max-request-bytes", "1000") as server:
-        body = b"x" * (1000 + 65_536 + 1)
+        body = b"x" * (6 * 1000 + 65_536 + 1)
         headers = {"Authorization": f"Bearer {ANA}", "Content-Type": "application/json"}
         assert server.request("POST", "/mcp", body, headers, raw=True).status == 413
 
@@ -170,7 +170,7 @@ REFUSED = [
     (("--transport", "streamable-http"), {"MEMORIZZ_MCP_SERVER_API_KEYS": ""}, "over HTTP callers need keys"),
     (("--transport", "streamable-http", "--host", "0.0.0.0"), {}, "need TLS"),
     (("--transport", "streamable-http", "--host", "memory"), {}, "--host must be an IP address"),
-    (("--transport", "streamable-http", "--public-url", "http://m.example"), {}, "must be an https URL"),
+    (("--transport", "streamable-http", "--public-url", "http://m.example"), {}, "must be the URL of a whole site"),
     (("--transport", "streamable-http", "--http-path", "mcp"), {}, "--http-path must be a path"),
     (("--transport", "carrier-pigeon"), {}, "is not one of"),
     ((), {"MEMORIZZ_MCP_SERVER_TRANSPORT": "pigeon"}, "the transport must be one of"),

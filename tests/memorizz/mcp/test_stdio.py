@@ -140,3 +140,18 @@ def test_an_archive_that_is_larger_than_a_line_of_the_typed_memory_fits_where_th
     sealed = json.loads(json.dumps(seal_archive(given)))
     answer = over_stdio(tmp_path / "big.sqlite3", tool("import", archive=sealed), "--max-request-bytes", "20000000")
     assert result(answer)["planned"] == given["manifest"]["record_count"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{"memory_id": ""}, {"memory_id": "null"}, {"agent_id": " "}, {"include_history": "false"}],
+)
+def test_what_may_be_meant_otherwise_is_refused_before_too_much_is_exported(
+    memory: Path, arguments: dict[str, Any]
+) -> None:
+    assert refusal(over_stdio(memory, tool("export", **arguments))).startswith("invalid_arguments: ")
+
+
+def test_a_flag_as_text_applies_nothing(memory: Path) -> None:
+    answer = over_stdio(memory, tool("import", archive=archive("empty_store"), dry_run="false"))
+    assert refusal(answer) == "invalid_arguments: dry_run: expected true or false, got a text"

@@ -357,7 +357,11 @@ REFUSED_AT_START = [
     (("--host", "0.0.0.0"), {}, "a portal that others can reach needs tokens"),
     (("--public-url", "https://memory.example"), {}, "a portal that others can reach needs tokens"),
     (("--host", "memory.example"), {}, "--host must be an IP address or localhost"),
-    (("--public-url", "memory.example"), {"MEMORIZZ_UI_AUTH_TOKEN": TOKEN}, "--public-url must be a URL"),
+    (
+        ("--public-url", "memory.example"),
+        {"MEMORIZZ_UI_AUTH_TOKEN": TOKEN},
+        "--public-url must be the URL of a whole site",
+    ),
     ((), {"MEMORIZZ_UI_SESSION_SECONDS": "299"}, "a whole number from 300 to 86400"),
     ((), {"MEMORIZZ_UI_READ_ONLY": "perhaps"}, "MEMORIZZ_UI_READ_ONLY must be true or false"),
 ]

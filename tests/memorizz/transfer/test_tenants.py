@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -79,3 +80,39 @@ def test_an_application_is_a_scope_as_well(target: MemoryProvider) -> None:
     target.put(MemoryType.KNOWLEDGE_BASE, [("c", fact("c", application_id="bank"))])
     exported = importing.export(application_id="bank")
     assert [row["id"] for row in exported["stores"]["knowledge_base"]] == ["c"]
+
+
+ENTRY = {"record_type": "memory_history_x", "user_id": "ana", "agent_id": "pub", "owner_agent_id": "pub"}
+
+
+@pytest.mark.parametrize("content", [ENTRY, json.dumps(ENTRY)])
+@pytest.mark.parametrize("store", ["conversation_memory", "knowledge_base", "shared_memory"])
+def test_what_a_record_says_inside_does_not_make_it_another_users(
+    target: MemoryProvider, store: str, content: Any
+) -> None:
+    row = {"_id": "r", "id": "r", "user_id": "ben", "role": "system", "memory_id": "ns", "content": content}
+    made = small(**{store: [row]})
+    with pytest.raises(MemoryArchiveError, match="user_id is 'ben', outside of the scope 'ana'"):
+        MemoryArchive(target).import_archive(made, user_id="ana")
+    target.put(MemoryType(store), [("r", row)])
+    assert MemoryArchive(target).export(user_id="ana")["manifest"]["record_count"] == 0
+    mine = small(**{store: [{**row, "user_id": "ana"}]})
+    with pytest.raises(MemoryArchiveError, match="outside of the scope"):
+        MemoryArchive(target).import_archive(mine, user_id="ana", conflict="replace")
+
+
+def test_a_record_belongs_to_the_agents_that_it_names_inside_and_outside(target: MemoryProvider) -> None:
+    rows = {
+        "outer": {"agent_id": "hidden", "content": ENTRY},
+        "inner": {"agent_id": "pub", "content": {**ENTRY, "agent_id": "hidden"}},
+        "took part": {"participants": {"a": "hidden"}, "content": "x"},
+        "seen": {"agent_id": "pub", "content": "x"},
+        "private": {"memory_id": "of-hidden", "content": "x"},
+        "public": {"memory_id": "of-both", "content": "x"},
+    }
+    target.put(MemoryType.KNOWLEDGE_BASE, list(rows.items()))
+    for agent, names in (("hidden", ["of-hidden", "of-both"]), ("pub", ["of-both"])):
+        target.store_memagent({"agent_id": agent, "memory_ids": names})
+    made = MemoryArchive(target).export(visible_agents=["pub"], memory_types=["knowledge_base"])
+    assert {row["id"] for row in made["stores"]["knowledge_base"]} == {"seen", "public"}
+    assert made["manifest"]["left_out"] == {"knowledge_base": 4}

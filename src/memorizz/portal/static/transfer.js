@@ -95,10 +95,10 @@ async function preview() {
     reviewed = { bytes, options };
     by("apply").disabled = false;
     say(by("import-status"), "Nothing was written. Review the plan, then import.");
+  } else if (!mayWrite) {
+    say(by("import-status"), "This memory can only be read: nothing can be imported here.");
   } else if (report.conflicts.length && !report.ok) {
     say(by("import-status"), "Records are there already: choose Skip, Replace or New IDs, and preview again.", "problem");
-  } else if (!mayWrite) {
-    say(by("import-status"), "This memory can only be read.");
   } else if (report.planned === 0) {
     say(by("import-status"), "There is nothing to import.");
   }
@@ -137,6 +137,7 @@ function send(bytes, options, dryRun) {
     const request = new XMLHttpRequest();
     request.open("POST", `/api/memory-transfer/import?${query}`);
     request.setRequestHeader("Content-Type", "application/json");
+    request.setRequestHeader("X-Memorizz-Connection", importForm.dataset.connection);
     request.upload.addEventListener("progress", (event) => {
       by("upload").hidden = event.loaded >= event.total;
       by("progress").value = event.loaded / event.total;
