@@ -111,8 +111,8 @@ def test_a_record_belongs_to_the_agents_that_it_names_inside_and_outside(target:
         "public": {"memory_id": "of-both", "content": "x"},
     }
     target.put(MemoryType.KNOWLEDGE_BASE, list(rows.items()))
-    for agent, names in (("hidden", ["of-hidden", "of-both"]), ("pub", ["of-both"])):
-        target.store_memagent({"agent_id": agent, "memory_ids": names})
+    for id, names in (("hidden", ["of-hidden", "of-both"]), ("pub", ["of-both"])):
+        target.store_memagent({"agent_id": id, "memory_ids": names})
     made = MemoryArchive(target).export(visible_agents=["pub"], memory_types=["knowledge_base"])
     assert {row["id"] for row in made["stores"]["knowledge_base"]} == {"seen", "public"}
     assert made["manifest"]["left_out"] == {"knowledge_base": 4}
