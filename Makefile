@@ -35,6 +35,7 @@ bench: compiled
 	$(BIN)/python bench/rest.py
 	$(BIN)/python bench/transfer.py
 	$(BIN)/python bench/memory_graph.py
+	$(BIN)/python bench/providers.py
 
 pins:
 	uv export --quiet --format requirements-txt --no-hashes --no-emit-project --no-annotate --no-header --all-groups --output-file requirements/dev.txt
