@@ -177,17 +177,16 @@ class Folder:
         """Files that hold no record, records that the index misses, and entries of the index without a file."""
         if not self.directory.is_dir():
             return
-        with self._mutex:
-            self._index.refresh()
-            listed = list(self._index.entries)
-            touched = set(self._index.touched)
+        # A record is announced before its file is there: what others write meanwhile is in the second look.
+        listed, touched = self._indexed()
         names, odd = self._names()
+        listed_since, touched_since = self._indexed()
         for name in odd:
             yield Problem(self.store, shorten(name), f"{name!a} is no file that can hold a record")
         for id in listed:
-            if id not in names and id not in touched:
+            if id not in names and id in listed_since and id not in touched and id not in touched_since:
                 yield Problem(self.store, id, f"{INDEX} lists it, but there is no file {file_name(id)}")
-        known = touched.union(listed)
+        known = touched.union(listed, touched_since, listed_since)
         for id in sorted(names):
             try:
                 content = folder_files.read(self._path(id))
@@ -199,6 +198,12 @@ class Folder:
                 continue
             if id not in known:
                 yield Problem(self.store, id, f"{file_name(id)} is not listed in {INDEX}")
+
+    def _indexed(self) -> tuple[dict[str, None], set[str]]:
+        """The ids that the index lists now, in their order, and those whose entries are newer than it."""
+        with self._mutex:
+            self._index.refresh()
+            return dict.fromkeys(self._index.entries), set(self._index.touched)
 
     def is_pending(self) -> bool:
         """Whether the index is to be brought up to date."""
