@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
@@ -18,6 +17,7 @@ from memorizz.providers.folder_entries import index_text
 from memorizz.providers.folder_files import put_in_place
 from memorizz.providers.folder_lock import FolderLock, LockBusy
 from memorizz.providers.folder_names import INDEX
+from memorizz.providers.process import OwnProcess
 from memorizz.providers.values import Unreadable
 from memorizz.records import Record
 from memorizz.taxonomy import MemoryType
@@ -71,7 +71,7 @@ class FileSystemProvider(MemoryProvider):
         super().__init__()
         self.config = config
         self.root_path = config.root_path
-        self._process = os.getpid()
+        self._process = OwnProcess()
         self._closed = False
         self._lock = FolderLock(self.root_path / _INDEX_LOCK)
         self._shared_lock = FolderLock(self.root_path / _SHARED_LOCK)
@@ -163,7 +163,7 @@ class FileSystemProvider(MemoryProvider):
 
     def close(self) -> None:
         """Bring the indexes up to date and release everything."""
-        if self._closed or self._process != os.getpid():
+        if self._closed or not self._process.is_here:
             return
         try:
             if not self.config.read_only:
@@ -205,8 +205,7 @@ class FileSystemProvider(MemoryProvider):
     def _open(self, store: MemoryType) -> Iterator[None]:
         if self._closed:
             raise ProviderFault(f"the folder {self.root_path} was closed")
-        if self._process != os.getpid():
-            raise ProviderFault("a provider cannot be used in a forked process; open one there")
+        self._process.check()
         try:
             yield
         except OSError as error:

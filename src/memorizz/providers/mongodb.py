@@ -14,6 +14,7 @@ from agent_memory.errors import shorten
 from memorizz.errors import ConfigurationError, InvalidRecord, ProviderFault
 from memorizz.providers.base import MemoryProvider
 from memorizz.providers.contract import Capabilities, Problem
+from memorizz.providers.ids import broken_rule, is_text
 from memorizz.providers.values import Unreadable, encode
 from memorizz.records import Record
 from memorizz.taxonomy import MemoryType
@@ -21,7 +22,6 @@ from memorizz.taxonomy import MemoryType
 if TYPE_CHECKING:
     from memorizz.providers.mongodb_collections import Collections
 
-_MAX_ID: Final = 512
 _MEASURED: Final = 1_000_000
 _PASSWORD: Final = re.compile(r"(//[^:/@]*:)([^/]*)(@)")
 
@@ -68,7 +68,7 @@ class MongoDBProvider(MemoryProvider):
 
     def check(self, store: MemoryType, id: str, record: Record) -> None:
         """See ``Provider.check``: an id has 1 to 512 characters; a document not more than 16 MiB."""
-        rule = _broken_rule(id)
+        rule = broken_rule(id)
         if rule is not None:
             raise InvalidRecord(f"{store} {shorten(id)!r}: the id {rule}")
         # No document has more than sixteen bytes for a character of its text.
@@ -81,7 +81,7 @@ class MongoDBProvider(MemoryProvider):
 
     def get(self, store: MemoryType, id: str) -> Record | None:
         """See ``Provider.get``. Raises ``ProviderFault`` when the document holds no record."""
-        if not _is_text(id):
+        if not is_text(id):
             return None
         try:
             return self._collections.get(store, id)
@@ -90,7 +90,7 @@ class MongoDBProvider(MemoryProvider):
 
     def find(self, store: MemoryType, ids: Iterable[str]) -> dict[str, str]:
         """See ``Provider.find``."""
-        return self._collections.find(store, [id for id in dict.fromkeys(ids) if _is_text(id)])
+        return self._collections.find(store, [id for id in dict.fromkeys(ids) if is_text(id)])
 
     def scan(self, store: MemoryType) -> Iterator[Record]:
         """See ``Provider.scan``: documents of other programs come first, as the server lists them.
@@ -111,7 +111,7 @@ class MongoDBProvider(MemoryProvider):
 
     def delete(self, store: MemoryType, ids: Sequence[str]) -> int:
         """See ``Provider.delete``."""
-        wanted = [id for id in dict.fromkeys(ids) if _is_text(id)]
+        wanted = [id for id in dict.fromkeys(ids) if is_text(id)]
         return self._sessions.as_one(lambda: self._collections.delete(store, wanted))
 
     def problems(self) -> list[Problem]:
@@ -180,17 +180,3 @@ def _collections(config: MongoDBConfig) -> Collections:
             "the provider mongodb needs the library pymongo: pip install 'agent-memory[mongodb]'"
         ) from None
     return Collections(config)
-
-
-def _broken_rule(id: str) -> str | None:
-    if not id or len(id) > _MAX_ID:
-        return f"must have 1 to {_MAX_ID} characters (got {len(id)})"
-    return None if _is_text(id) else "must be Unicode text without unpaired surrogates"
-
-
-def _is_text(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import threading
 import time
@@ -22,6 +21,7 @@ from memorizz.errors import ConfigurationError, ProviderError, ProviderFault, Re
 from memorizz.providers import mongodb_schema
 from memorizz.providers.mongodb import MongoDBConfig, password_of
 from memorizz.providers.mongodb_documents import OPTIONS
+from memorizz.providers.process import OwnProcess
 
 Documents: TypeAlias = Collection[RawBSONDocument]
 T = TypeVar("T")
@@ -55,7 +55,7 @@ class Sessions:
 
     def __init__(self, config: MongoDBConfig) -> None:
         self._config = config
-        self._process = os.getpid()
+        self._process = OwnProcess()
         self._local = _Local()
         self._mutex = threading.RLock()
         self._closed = False
@@ -163,15 +163,14 @@ class Sessions:
 
     def close(self) -> None:
         """Close everything."""
-        if self._process == os.getpid() and not self._closed:
+        if self._process.is_here and not self._closed:
             self._closed = True
             self._client.close()
 
     @contextmanager
     def faults(self) -> Iterator[None]:
         """A block in which what the driver raises becomes an error of ours."""
-        if self._process != os.getpid():
-            raise ProviderFault("a provider cannot be used in a forked process; open one there")
+        self._process.check()
         if self._closed:
             raise ProviderFault("the provider was closed")
         self._fail_fast()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -23,6 +22,7 @@ from memorizz.providers.notion_pages import broken_rule, draft
 from memorizz.providers.notion_reading import Reader
 from memorizz.providers.notion_upkeep import Upkeep, status_of
 from memorizz.providers.notion_writing import Writer
+from memorizz.providers.process import OwnProcess
 from memorizz.records import Record, natural_id
 from memorizz.taxonomy import ID_FIELDS, MemoryType
 
@@ -63,7 +63,7 @@ class NotionProvider(MemoryProvider):
         super().__init__()
         config = self.config = _checked(config)
         self.data_source_id = config.data_source_id
-        self._process = os.getpid()
+        self._process = OwnProcess()
         self._is_closed = False
         self._local = threading.local()
         timer = timer or SystemTimer()
@@ -197,7 +197,7 @@ class NotionProvider(MemoryProvider):
 
     def close(self) -> None:
         """Release everything."""
-        if self._process != os.getpid() or self._is_closed:
+        if not self._process.is_here or self._is_closed:
             return
         self._is_closed = True
         self.client.close()
@@ -231,8 +231,7 @@ class NotionProvider(MemoryProvider):
         self._area.properties = self._journal.properties()
 
     def _refuse_misuse(self) -> None:
-        if self._process != os.getpid():
-            raise ProviderFault("a provider cannot be used in a forked process; open one there")
+        self._process.check()
         if self._is_closed:
             raise ProviderFault("the provider was closed")
 

@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from agent_memory.errors import shorten
 from memorizz.errors import InvalidRecord
+from memorizz.providers import ids
 from memorizz.providers.values import Unreadable, decode, encode
 from memorizz.records import Record
 from memorizz.taxonomy import MemoryType
@@ -53,7 +54,6 @@ PIECE: Final = 2_000
 
 _MAX_PIECES: Final = 90
 _MAX_BYTES: Final = 440_000
-_MAX_ID: Final = 512
 _DISPLAYED: Final = (
     *("content", "text", "summary", "instruction", "instructions", "description"),
     *("query_text", "query", "attributes", "name"),
@@ -100,14 +100,8 @@ class Row(NamedTuple):
 
 
 def broken_rule(id: str) -> str | None:
-    """Which rule an id breaks, as the end of a sentence that begins with "the id"."""
-    if not id or len(id) > _MAX_ID:
-        return f"must have 1 to {_MAX_ID} characters (got {len(id)})"
-    try:
-        id.encode()
-    except UnicodeEncodeError:
-        return "must be Unicode text without unpaired surrogates"
-    return "must hold no control characters" if _ANY_CONTROL.search(id) else None
+    """As :func:`memorizz.providers.ids.broken_rule`; Notion has no control characters either."""
+    return ids.broken_rule(id) or ("must hold no control characters" if _ANY_CONTROL.search(id) else None)
 
 
 def draft(store: MemoryType, id: str, record: Record, added: int) -> Draft:

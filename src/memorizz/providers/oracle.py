@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -15,13 +14,15 @@ from memorizz.errors import ConfigurationError, ProviderFault, ReadOnlyProvider,
 from memorizz.providers import oracle_driver
 from memorizz.providers.base import MemoryProvider
 from memorizz.providers.contract import Capabilities, Problem
-from memorizz.providers.oracle_check import broken_rule, check
+from memorizz.providers.ids import broken_rule
+from memorizz.providers.oracle_check import check
 from memorizz.providers.oracle_rows import Found
 from memorizz.providers.oracle_schema import TABLES
 from memorizz.providers.oracle_sessions import Sessions, Sql
 from memorizz.providers.oracle_tables import Tables, error_code
 from memorizz.providers.oracle_values import target_id
 from memorizz.providers.oracle_writes import Writes
+from memorizz.providers.process import OwnProcess
 from memorizz.providers.values import Unreadable
 from memorizz.records import Record
 from memorizz.taxonomy import MemoryType
@@ -84,7 +85,7 @@ class OracleProvider(MemoryProvider):
         self.config = config
         self.embedding_provider = config.embedding_provider
         self._driver: Any = oracle_driver.load()
-        self._process = os.getpid()
+        self._process = OwnProcess()
         self._pool: oracle_driver.Pool | None = None
         with self._faults():
             if connect is None:
@@ -213,7 +214,7 @@ class OracleProvider(MemoryProvider):
         """Release everything."""
         self._sessions.closed = True
         pool, self._pool = self._pool, None
-        if pool is not None and self._process == os.getpid():
+        if pool is not None and self._process.is_here:
             try:
                 pool.close(force=True)
             except self._driver.Error:
@@ -240,8 +241,7 @@ class OracleProvider(MemoryProvider):
 
     @contextmanager
     def _faults(self) -> Iterator[None]:
-        if self._process != os.getpid():
-            raise ProviderFault("a provider cannot be used in a forked process; open one there")
+        self._process.check()
         try:
             yield
         except self._driver.Error as error:

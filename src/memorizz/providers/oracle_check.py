@@ -6,24 +6,12 @@ from typing import Any
 
 from agent_memory.errors import shorten
 from memorizz.errors import InvalidRecord
+from memorizz.providers.ids import broken_rule
 from memorizz.providers.oracle_schema import LINK_SIZES, Column, Kind
 from memorizz.providers.oracle_values import Shape, instead_of, native, text_of
 from memorizz.providers.values import encode
 from memorizz.records import Record, natural_id
 from memorizz.taxonomy import MemoryType
-
-MAX_ID = 512
-
-
-def broken_rule(id: str) -> str | None:
-    """What an id must be and this one is not."""
-    if not id or len(id) > MAX_ID:
-        return f"must have 1 to {MAX_ID} characters (got {len(id)})"
-    try:
-        id.encode()
-    except UnicodeEncodeError:
-        return "must be Unicode text without unpaired surrogates"
-    return None
 
 
 def check(shape: Shape, id: str, record: Record) -> None:

@@ -16,6 +16,7 @@ from agent_memory.errors import shorten
 from memorizz.errors import ConfigurationError, InvalidRecord, ProviderFault, RecordExists
 from memorizz.providers.base import MemoryProvider
 from memorizz.providers.contract import Capabilities, Problem
+from memorizz.providers.ids import MAX_ID, broken_rule, is_text
 from memorizz.providers.values import Unreadable, decode, encode
 from memorizz.records import Record, field, natural_id, payload
 from memorizz.taxonomy import MemoryType
@@ -23,7 +24,6 @@ from memorizz.taxonomy import MemoryType
 if TYPE_CHECKING:
     from memorizz.providers.postgres_sessions import Sessions
 
-_MAX_ID: Final = 512
 _MAX_BYTES: Final = 200_000_000
 _PAGE: Final = 500
 _CHUNK: Final = 5_000
@@ -92,7 +92,7 @@ class PostgresProvider(MemoryProvider):
 
     def find(self, store: MemoryType, ids: Iterable[str]) -> dict[str, str]:
         """See ``Provider.find``."""
-        wanted = {_column(id): id for id in ids if _is_text(id)}
+        wanted = {_column(id): id for id in ids if is_text(id)}
         found: dict[str, str] = {}
         for chunk in _chunks(wanted):
             for key, id in self._sessions.read("find_natural", store.value, chunk):
@@ -223,19 +223,7 @@ def _batches(rows: Iterable[_Row]) -> Iterator[list[_Row]]:
 
 
 def _broken_rule(id: str) -> str | None:
-    if not id or len(id) > _MAX_ID:
-        return f"must have 1 to {_MAX_ID} characters (got {len(id)})"
-    if _NUL in id:
-        return "must not hold the character U+0000, which PostgreSQL has not"
-    return None if _is_text(id) else "must be Unicode text without unpaired surrogates"
-
-
-def _is_text(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+    return broken_rule(id) or ("must not hold the character U+0000, which PostgreSQL has not" if _NUL in id else None)
 
 
 def _row(store: MemoryType, id: str, record: Record) -> _Row:
@@ -254,6 +242,6 @@ def _column(value: Any) -> Any:
     """A value as its column holds it: what an index or the database cannot take stands there by its digest."""
     if not isinstance(value, str):
         return None
-    if len(value) <= _MAX_ID and _NUL not in value:
+    if len(value) <= MAX_ID and _NUL not in value:
         return value
     return f"sha256:{sha256(value.encode()).hexdigest()}"

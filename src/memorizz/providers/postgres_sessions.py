@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import selectors
 import threading
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ from psycopg.pq import TransactionStatus
 from memorizz.errors import ConfigurationError, ProviderFault, ReadOnlyProvider, RecordExists
 from memorizz.providers.postgres import PostgresConfig
 from memorizz.providers.postgres_schema import Schema
+from memorizz.providers.process import OwnProcess
 
 Connection: TypeAlias = psycopg.Connection[Any]
 
@@ -47,7 +47,7 @@ class Sessions:
         self._config = config
         self._schema = Schema(config.schema)
         self._parameters = _parameters(config.url)
-        self._process = os.getpid()
+        self._process = OwnProcess()
         self._local = _Local()
         self._mutex = threading.Lock()
         self._idle: list[Connection] = []
@@ -116,7 +116,7 @@ class Sessions:
 
     def close(self) -> None:
         """Close everything; what a thread is in the middle of, when it is through."""
-        if self._process != os.getpid():
+        if not self._process.is_here:
             # The connections are the parent's.
             return
         with self._mutex:
@@ -202,8 +202,7 @@ class Sessions:
 
     @contextmanager
     def _faults(self) -> Iterator[None]:
-        if self._process != os.getpid():
-            raise ProviderFault("a provider cannot be used in a forked process; open one there")
+        self._process.check()
         if self._closed:
             raise ProviderFault("the provider was closed")
         try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,13 +13,14 @@ from agent_memory.errors import shorten
 from memorizz.errors import InvalidRecord, ProviderFault, ReadOnlyProvider, RecordExists
 from memorizz.providers.base import MemoryProvider
 from memorizz.providers.contract import Capabilities, Problem
+from memorizz.providers.ids import broken_rule
+from memorizz.providers.process import OwnProcess
 from memorizz.providers.sqlite_file import open_file
 from memorizz.providers.sqlite_sessions import Sessions
 from memorizz.providers.values import Unreadable, decode, encode
 from memorizz.records import Record, natural_id
 from memorizz.taxonomy import MemoryType
 
-_MAX_ID: Final = 512
 _MAX_BYTES: Final = 900_000_000
 _PAGE: Final = 500
 _CHUNK: Final = 500
@@ -57,7 +57,7 @@ class SQLiteProvider(MemoryProvider):
         super().__init__()
         self.config = config
         self.path = Path(config.path).expanduser().absolute()
-        self._process = os.getpid()
+        self._process = OwnProcess()
         self._sessions = Sessions(lambda: open_file(self.path, read_only=config.read_only))
         with self._faults():
             # Only here: a thread that comes later must not find a fresh file in place of one that was moved away.
@@ -74,7 +74,7 @@ class SQLiteProvider(MemoryProvider):
 
     def get(self, store: MemoryType, id: str) -> Record | None:
         """See ``Provider.get``. Raises ``ProviderFault`` when the row holds no record."""
-        if _broken_rule(id):
+        if broken_rule(id):
             return None
         with self._faults():
             data = self._sessions.reader().execute(
@@ -88,7 +88,7 @@ class SQLiteProvider(MemoryProvider):
 
     def find(self, store: MemoryType, ids: Iterable[str]) -> dict[str, str]:
         """See ``Provider.find``."""
-        wanted = [id for id in dict.fromkeys(ids) if not _broken_rule(id)]
+        wanted = [id for id in dict.fromkeys(ids) if not broken_rule(id)]
         found: dict[str, str] = {}
         with self._faults():
             for column in ("natural_id", "id"):
@@ -132,7 +132,7 @@ class SQLiteProvider(MemoryProvider):
 
     def delete(self, store: MemoryType, ids: Sequence[str]) -> int:
         """See ``Provider.delete``."""
-        wanted = [(store.value, id) for id in dict.fromkeys(ids) if not _broken_rule(id)]
+        wanted = [(store.value, id) for id in dict.fromkeys(ids) if not broken_rule(id)]
         with self._writing() as connection:
             before = connection.total_changes()
             connection.executemany("DELETE FROM records WHERE store = ? AND id = ?", wanted)
@@ -163,7 +163,7 @@ class SQLiteProvider(MemoryProvider):
 
     def close(self) -> None:
         """Release everything."""
-        if self._process == os.getpid():
+        if self._process.is_here:
             self._sessions.close()
 
     def _rows(self, store: MemoryType) -> Iterator[tuple[str, str]]:
@@ -204,8 +204,7 @@ class SQLiteProvider(MemoryProvider):
 
     @contextmanager
     def _faults(self) -> Iterator[None]:
-        if self._process != os.getpid():
-            raise ProviderFault("a provider cannot be used in a forked process; open one there")
+        self._process.check()
         try:
             yield
         except apsw.ConstraintError:
@@ -214,20 +213,10 @@ class SQLiteProvider(MemoryProvider):
             raise ProviderFault(f"{self.path}: {error}") from None
 
 
-def _broken_rule(id: str) -> str | None:
-    if not id or len(id) > _MAX_ID:
-        return f"must have 1 to {_MAX_ID} characters (got {len(id)})"
-    try:
-        id.encode()
-    except UnicodeEncodeError:
-        return "must be Unicode text without unpaired surrogates"
-    return None
-
-
 def _row(
     store: MemoryType, id: str, record: Record
 ) -> tuple[str, str, str | None, str | None, str | None, str | None, str]:
-    rule = _broken_rule(id)
+    rule = broken_rule(id)
     if rule is not None:
         raise InvalidRecord(f"{store} {shorten(id)!r}: the id {rule}")
     data = encode(store, id, record)

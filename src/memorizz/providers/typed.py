@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +18,8 @@ from memorizz.errors import ConfigurationError, InvalidRecord, ProviderFault, Re
 from memorizz.providers import typed_records
 from memorizz.providers.base import MemoryProvider
 from memorizz.providers.contract import Capabilities, Problem
+from memorizz.providers.ids import broken_rule
+from memorizz.providers.process import OwnProcess
 from memorizz.providers.sqlite_sessions import Sessions
 from memorizz.providers.typed_file import TABLES, TypedFile
 from memorizz.providers.values import Unreadable, decode, encode
@@ -26,7 +27,6 @@ from memorizz.records import Record
 from memorizz.taxonomy import MemoryType
 
 _STORE: Final = MemoryType.KNOWLEDGE_BASE
-_MAX_ID: Final = 512
 _PAGE: Final = 500
 
 
@@ -52,7 +52,7 @@ class AgentMemoryProvider(MemoryProvider):
         super().__init__()
         self.config = config
         self.path = Path(config.path).expanduser().absolute()
-        self._process = os.getpid()
+        self._process = OwnProcess()
         self._sessions = Sessions(self._connect, table="memories")
         try:
             if config.read_only:
@@ -77,8 +77,9 @@ class AgentMemoryProvider(MemoryProvider):
         where = f"{store} {shorten(id)!r}"
         if store is not _STORE:
             raise InvalidRecord(f"{where}: an agent-memory database holds records of the knowledge base only")
-        if not 1 <= len(id) <= _MAX_ID:
-            raise InvalidRecord(f"{where}: the id must have 1 to {_MAX_ID} characters (got {len(id)})")
+        rule = broken_rule(id)
+        if rule is not None:
+            raise InvalidRecord(f"{where}: the id {rule}")
         encode(store, id, record)
         content = record.get("content")
         try:
@@ -90,7 +91,7 @@ class AgentMemoryProvider(MemoryProvider):
 
     def get(self, store: MemoryType, id: str) -> Record | None:
         """See ``Provider.get``."""
-        if store is not _STORE:
+        if store is not _STORE or broken_rule(id):
             return None
         with self._faults():
             file = self._file(self._sessions.reader())
@@ -103,7 +104,7 @@ class AgentMemoryProvider(MemoryProvider):
             return {}
         with self._faults():
             file = self._file(self._sessions.reader())
-            return {id: id for id in dict.fromkeys(ids) if file.memory_id(id) is not None}
+            return {id: id for id in _usable(ids) if file.memory_id(id) is not None}
 
     def scan(self, store: MemoryType) -> Iterator[Record]:
         """See ``Provider.scan``: in the order of the memories' ids."""
@@ -155,7 +156,7 @@ class AgentMemoryProvider(MemoryProvider):
             return 0
         with self._writing() as connection:
             file = self._file(connection)
-            found = {memory_id for id in ids if (memory_id := file.memory_id(id)) is not None}
+            found = {memory_id for id in _usable(ids) if (memory_id := file.memory_id(id)) is not None}
             for memory_id in found:
                 file.drop_vector(memory_id)
                 memories.delete(connection, memory_id)
@@ -189,7 +190,7 @@ class AgentMemoryProvider(MemoryProvider):
 
     def close(self) -> None:
         """Release everything."""
-        if self._process == os.getpid():
+        if self._process.is_here:
             self._sessions.close()
 
     def _connect(self) -> apsw.Connection:
@@ -215,9 +216,12 @@ class AgentMemoryProvider(MemoryProvider):
 
     @contextmanager
     def _faults(self) -> Iterator[None]:
-        if self._process != os.getpid():
-            raise ProviderFault("a provider cannot be used in a forked process; open one there")
+        self._process.check()
         try:
             yield
         except (apsw.Error, memories.CorruptRow) as error:
             raise ProviderFault(f"{self.path}: {error}") from None
+
+
+def _usable(ids: Iterable[str]) -> Iterator[str]:
+    return (id for id in dict.fromkeys(ids) if not broken_rule(id))

@@ -220,6 +220,15 @@ def test_what_it_cannot_hold_is_refused_before_anything_is_written(
         assert provider.count(KB) == 3
 
 
+def test_an_id_that_no_text_can_be_is_nobodys_and_refused(db: Path) -> None:
+    with bridge(db) as provider:
+        assert provider.get(KB, "\ud83d") is None
+        assert provider.find(KB, ["\ud83d", "memory-1"]) == {"memory-1": "memory-1"}
+        assert provider.delete(KB, ["\ud83d"]) == 0
+        with pytest.raises(InvalidRecord, match="the id must be Unicode text"):
+            provider.put(KB, [("\ud83d", {"content": "x"})])
+
+
 def test_a_whole_graph_is_refused_with_the_store_it_cannot_hold(tmp_path: Path) -> None:
     with bridge(tmp_path / "m.db") as provider, pytest.raises(ValueError, match="knowledge base only"):
         MemoryArchive(provider).import_archive(archive("agent_plain"), dry_run=False)
