@@ -15,6 +15,7 @@ from agent_memory.files import make_private_directory, replacing
 from memorizz import backends
 from memorizz.backends import BACKENDS, Option
 from memorizz.errors import ConfigurationError
+from memorizz.taxonomy import MemoryType
 
 PRINCIPAL: Final = "MEMORIZZ_MCP_SERVER_LOCAL_PRINCIPAL"
 PLUGIN_REMOTE_URL: Final = "MEMORIZZ_PLUGIN_REMOTE_URL"
@@ -114,6 +115,19 @@ class Settings(NamedTuple):
         _refuse_foreign(backend, given)
         origin = " and ".join(dict.fromkeys(filter(None, origins))) or "default"
         return cls(backend, options, backends.place(backend, options), origin)
+
+    @property
+    def is_there(self) -> bool:
+        """Whether there is such a memory. A folder that holds none of the stores is somebody's folder, but no memory.
+
+        Of a database on another machine only opening it can tell.
+        """
+        path = self.path
+        if path is None:
+            return True
+        if self.backend == "filesystem" and path.is_dir():
+            return any((path / store.value).is_dir() for store in MemoryType)
+        return path.exists()
 
     def check_storable(self) -> None:
         """Refuse settings that lines of the file of settings cannot hold.

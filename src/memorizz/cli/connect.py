@@ -5,14 +5,14 @@ from __future__ import annotations
 import click
 
 from memorizz.backends import BACKENDS
-from memorizz.cli.root import given, network_options
+from memorizz.cli.root import network_options, path_option
 from memorizz.config import Settings
 from memorizz.providers.registry import open_provider
 
 
 @click.command(epilog="Examples: memorizz connect sqlite --path ~/agents.sqlite3  ·  memorizz connect")
 @click.argument("backend", type=click.Choice(list(BACKENDS)), required=False)
-@click.option("--path", callback=given, metavar="PATH", help="Folder or file of the memory.")
+@path_option
 @network_options
 def connect(backend: str | None, path: str | None, network: dict[str, str | None]) -> int:
     """Remember which memory the commands work on.

@@ -42,6 +42,14 @@ max_bytes = click.option(
 max_records = click.option(
     "--max-records", type=click.IntRange(min=0), default=MAX_RECORDS, show_default=True, help="Most records."
 )
+apply = click.option("--apply", is_flag=True, help="Write; without it the import is only previewed.")
+conflict = click.option(
+    "--conflict",
+    type=click.Choice(["error", "skip", "replace"]),
+    default="error",
+    show_default=True,
+    help="What becomes of records that are there already.",
+)
 types = click.option("--types", metavar="A,B,...", help="Only these stores, separated by commas.")
 application_id = click.option(
     "--application-id", callback=given, metavar="ID", help="Only records of this application."

@@ -11,8 +11,8 @@ from memorizz import config
 from memorizz.archive import remap
 from memorizz.archive.selection import Request, select
 from memorizz.cli import options
-from memorizz.cli.restore import show_report
-from memorizz.cli.root import destination, given, has_destination, opened
+from memorizz.cli.restore import rehearse, restore, show_report
+from memorizz.cli.root import given, opened
 from memorizz.config import PluginSettings, Settings
 from memorizz.mcp.access import check_principal
 from memorizz.memory_archive import MemoryArchive, seal_archive, write_archive
@@ -76,14 +76,8 @@ def export_memory(output: str, workspace: str, overwrite: bool, as_json: bool) -
 )
 @click.argument("archive", callback=options.file_name)
 @_workspace
-@click.option("--apply", is_flag=True, help="Write; without it the import is only previewed.")
-@click.option(
-    "--conflict",
-    type=click.Choice(["error", "skip", "replace"]),
-    default="error",
-    show_default=True,
-    help="What becomes of records that are there already.",
-)
+@options.apply
+@options.conflict
 @click.option("--new-ids", is_flag=True, help="Make an independent copy, with new ids.")
 @click.option("--preserve-namespace", is_flag=True, help="Restore into the namespaces of the archive.")
 @options.as_json
@@ -106,10 +100,10 @@ def import_memory(
         "id_strategy": "new" if new_ids else "preserve",
         "target_memory_id": None if preserve_namespace else project.memory_id,
     }
-    with render.busy("importing" if apply else "looking"):
-        if remote is None:
-            report = _restored(read, apply=apply, user_id=_user(settings), **chosen)
-        else:
+    if remote is None:
+        report = _restored(read, apply=apply, user_id=_user(settings), **chosen)
+    else:
+        with render.busy("importing" if apply else "looking"):
             # Conflicts are in the report of a preview; an import that meets them is only refused.
             report = remote.restore(read, dry_run=True, **chosen)
             if apply and report["ok"]:
@@ -148,15 +142,9 @@ def _exported(project: Workspace, user_id: str | None) -> dict[str, Any]:
 
 def _restored(archive: dict[str, Any], *, apply: bool, **chosen: Any) -> dict[str, Any]:
     click.get_current_context().obj = Settings.resolve()
-
-    def restore(*, dry_run: bool) -> dict[str, Any]:
-        with destination(make=not dry_run) as provider:
-            return MemoryArchive(provider).import_archive(archive, dry_run=dry_run, **chosen)
-
-    if apply and not has_destination():
-        # An archive that is refused must not leave an empty memory behind.
-        restore(dry_run=True)
-    return restore(dry_run=not apply)
+    if apply:
+        rehearse(archive, **chosen)
+    return restore(archive, dry_run=not apply, **chosen)
 
 
 def _refuse_several(file: str, archive: dict[str, Any]) -> None:

@@ -26,14 +26,8 @@ _SHOWN = 10
     "memorizz memory import harbor.memorizz.json --new-ids --apply",
 )
 @click.argument("archive", callback=options.file_name)
-@click.option("--apply", is_flag=True, help="Write; without it the import is only previewed.")
-@click.option(
-    "--conflict",
-    type=click.Choice(["error", "skip", "replace"]),
-    default="error",
-    show_default=True,
-    help="What becomes of records that are there already.",
-)
+@options.apply
+@options.conflict
 @click.option("--new-ids", is_flag=True, help="Make an independent copy, with new ids and namespaces.")
 @click.option("--target-memory-id", callback=given, metavar="ID", help="Namespace to restore into.")
 @options.types
@@ -71,17 +65,11 @@ def import_(
     with render.busy("reading"):
         read = options.read(archive, max_bytes=chosen["max_bytes"], max_records=chosen["max_records"])
 
-    def restore(*, dry_run: bool) -> dict[str, Any]:
-        with destination(make=not dry_run) as provider, render.busy("looking" if dry_run else "importing"):
-            return MemoryArchive(provider).import_archive(read, dry_run=dry_run, **chosen)
-
-    asks = apply and chosen["reembed"] and not yes and sys.stdin.isatty()
-    if apply and (asks or not has_destination()):
-        # An archive that is refused must not leave an empty memory behind.
-        preview = restore(dry_run=True)
-        if asks:
-            _confirm(preview["to_embed"])
-    report, fault = _with_map(lambda: restore(dry_run=not apply), id_map)
+    if apply and chosen["reembed"] and not yes and sys.stdin.isatty():
+        _confirm(restore(read, dry_run=True, **chosen)["to_embed"])
+    elif apply:
+        rehearse(read, **chosen)
+    report, fault = _with_map(lambda: restore(read, dry_run=not apply, **chosen), id_map)
     try:
         if options.wants_json(as_json):
             render.print_json(report)
@@ -100,6 +88,18 @@ def import_(
 
 
 COMMANDS = {"import": import_}
+
+
+def restore(archive: dict[str, Any], *, dry_run: bool, **chosen: Any) -> dict[str, Any]:
+    """Restore an archive into the memory of the running command, or preview that, and return the report."""
+    with destination(make=not dry_run) as provider, render.busy("looking" if dry_run else "importing"):
+        return MemoryArchive(provider).import_archive(archive, dry_run=dry_run, **chosen)
+
+
+def rehearse(archive: dict[str, Any], **chosen: Any) -> None:
+    """Preview first where there is no memory yet: an archive that is refused must not leave an empty one behind."""
+    if not has_destination():
+        restore(archive, dry_run=True, **chosen)
 
 
 def _confirm(texts: int) -> None:

@@ -17,7 +17,6 @@ from memorizz import config
 from memorizz.backends import BACKENDS
 from memorizz.config import Settings
 from memorizz.errors import ConfigurationError
-from memorizz.taxonomy import MemoryType
 
 if TYPE_CHECKING:
     from memorizz.providers.base import MemoryProvider
@@ -42,6 +41,9 @@ def given(ctx: click.Context, param: click.Parameter, value: str | None) -> str 
     return value
 
 
+path_option = click.option("--path", callback=given, metavar="PATH", help="Folder or file of the memory.")
+
+
 def provider_options(function: Command) -> Command:
     """Accept ``--backend`` and ``--path`` here, for :func:`opened`."""
 
@@ -50,13 +52,13 @@ def provider_options(function: Command) -> Command:
         click.get_current_context().obj = Settings.resolve(backend=backend, path=path)
         return function(*arguments, **options)
 
-    decorated: Any = command
-    for option in (
-        click.option("--path", callback=given, metavar="PATH", help="Folder or file of the memory."),
-        click.option("--backend", type=click.Choice(list(BACKENDS)), help="Provider [env MEMORIZZ_BACKEND]."),
-    ):
-        decorated = option(decorated)
-    return decorated  # type: ignore[no-any-return]
+    return place_options(command)  # type: ignore[return-value]
+
+
+def place_options(function: Command) -> Command:
+    """Accept ``--backend`` and ``--path``, as arguments."""
+    backend = click.option("--backend", type=click.Choice(list(BACKENDS)), help="Provider [env MEMORIZZ_BACKEND].")
+    return backend(path_option(function))
 
 
 def network_options(function: Command) -> Command:
@@ -81,7 +83,7 @@ def opened() -> Iterator[MemoryProvider]:
         ConfigurationError: It is not.
     """
     settings: Settings = click.get_current_context().obj
-    if not _is_there(settings):
+    if not settings.is_there:
         raise ConfigurationError(
             f"there is no {settings.backend} memory at {settings.place} (from {settings.origin}); "
             "name one with --backend and --path, or run `memorizz connect`"
@@ -103,7 +105,8 @@ def served(*, make: bool) -> Iterator[MemoryProvider]:
 
 def has_destination() -> bool:
     """Whether the memory that the running command restores into is there already."""
-    return _is_there(click.get_current_context().obj)
+    settings: Settings = click.get_current_context().obj
+    return settings.is_there
 
 
 @contextmanager
@@ -114,7 +117,7 @@ def destination(*, make: bool) -> Iterator[MemoryProvider]:
         ConfigurationError: It cannot be opened, or could not be made.
     """
     settings: Settings = click.get_current_context().obj
-    if make or _is_there(settings):
+    if make or settings.is_there:
         with _provider(settings.backend, settings.options) as provider:
             yield provider
         return
@@ -125,16 +128,6 @@ def destination(*, make: bool) -> Iterator[MemoryProvider]:
         _provider(settings.backend, {"path": Path(directory) / "empty"}) as provider,
     ):
         yield provider
-
-
-def _is_there(settings: Settings) -> bool:
-    """A directory that holds none of the stores is somebody's directory, but no memory."""
-    path = settings.path
-    if path is None:
-        return True
-    if settings.backend == "filesystem" and path.is_dir():
-        return any((path / store.value).is_dir() for store in MemoryType)
-    return path.exists()
 
 
 def _refuse_unmakeable(backend: str, path: Path) -> None:

@@ -9,8 +9,7 @@ import click
 
 from agent_memory.logs import log_to_stderr
 from memorizz import config
-from memorizz.backends import BACKENDS
-from memorizz.cli.root import given, has_destination, network_options
+from memorizz.cli.root import given, network_options, place_options
 from memorizz.config import Settings
 from memorizz.errors import ConfigurationError
 from memorizz.providers.registry import open_provider
@@ -30,8 +29,7 @@ log = logging.getLogger(__name__)
 @click.option("--read-only", is_flag=True, help="Export and preview, but write nothing [env MEMORIZZ_UI_READ_ONLY].")
 @click.option("--no-connect", is_flag=True, help="Start without a memory; one is chosen on the page Connection.")
 @click.option("--memory-db", callback=given, metavar="FILE", help="Show the typed memory in this file too.")
-@click.option("--path", callback=given, metavar="PATH", help="Folder or file of the memory.")
-@click.option("--backend", type=click.Choice(list(BACKENDS)), help="Provider [env MEMORIZZ_BACKEND].")
+@place_options
 @network_options
 def ui(
     backend: str | None,
@@ -53,10 +51,11 @@ def ui(
     log_to_stderr("info", background=True, libraries=("memorizz", "agent_memory", "uvicorn"))
     connection = Connection(_opened)
     if not no_connect:
-        memory_graph = click.get_current_context().obj = Settings.resolve(backend=backend, path=path, flags=network)
-        if not has_destination():
+        memory_graph = Settings.resolve(backend=backend, path=path, flags=network)
+        is_there = memory_graph.is_there
+        if not is_there:
             log.info("there is no memory at %s yet%s", memory_graph.place, "" if settings.read_only else ": making one")
-        if has_destination() or not settings.read_only:
+        if is_there or not settings.read_only:
             target = Target(memory_graph.backend, memory_graph.options, memory_graph.place, settings.read_only)
             connection.connect(target)
     memory = None

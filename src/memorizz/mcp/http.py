@@ -29,12 +29,12 @@ from agent_memory._version import __version__
 from agent_memory.errors import AgentMemoryError
 from agent_memory.mcp.session import INVALID_PARAMS, Tool, ToolFailed
 from agent_memory.web.address import Address
-from agent_memory.web.origin import public_site
 from agent_memory.web.server import bound, run
-from memorizz.mcp.access import READ, WRITE, ApiKeys, Principal
+from memorizz.mcp.access import READ, WRITE, Principal
 from memorizz.mcp.settings import ServerSettings
 from memorizz.mcp.tools import INSTRUCTIONS, tools
 from memorizz.providers.contract import Provider
+from memorizz.serving import Tokens
 
 log = logging.getLogger(__name__)
 
@@ -109,15 +109,16 @@ class _RefuseUnknown(RequireAuthMiddleware):
 class _Verifier:
     """The API keys as the SDK asks for them."""
 
-    def __init__(self, keys: ApiKeys) -> None:
+    def __init__(self, keys: Tokens[Principal]) -> None:
         self._keys = keys
 
     async def verify_token(self, token: str) -> AccessToken | None:
         """The access of the principal whose token this is."""
-        principal = self._keys.find(token)
-        if principal is None or principal.name is None:
+        found = self._keys.match(token)
+        if found is None or found[1].name is None:
             return None
-        return AccessToken(token=token, client_id=principal.name, scopes=sorted(principal.scopes))
+        principal = found[1]
+        return AccessToken(token=token, client_id=found[1].name, scopes=sorted(principal.scopes))
 
 
 def _caller() -> Principal:
@@ -161,8 +162,7 @@ def _security(settings: ServerSettings, address: Address) -> TransportSecuritySe
     names = ["localhost", "127.0.0.1", "[::1]", str(address).rpartition(":")[0]]
     hosts = [f"{name}:{address.port}" for name in names]
     origins = [f"http://{host}" for host in hosts]
-    if settings.public_url is not None:
-        _, host = public_site(settings.public_url, ("https",))
-        hosts += [host, f"{host}:443"]
-        origins.append(f"https://{host}")
+    if settings.public_host is not None:
+        hosts += [settings.public_host, f"{settings.public_host}:443"]
+        origins.append(f"https://{settings.public_host}")
     return TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=origins)

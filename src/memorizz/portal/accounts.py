@@ -5,14 +5,12 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
-import json
-from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from memorizz.errors import ConfigurationError
+from memorizz.serving import SHORTEST_TOKEN, Tokens, is_token, json_object
 
 ROLES: Final = ("viewer", "analyst", "operator", "admin")
-SHORTEST_TOKEN: Final = 16
 
 
 class Account(NamedTuple):
@@ -33,14 +31,8 @@ LOCAL_ADMIN: Final = Account("local")
 """Whoever uses a portal without tokens: only this machine can reach it."""
 
 
-class Accounts:
+class Accounts(Tokens[Account]):
     """Accounts by their tokens."""
-
-    def __init__(self, tokens: Mapping[str, Account]) -> None:
-        self._tokens = {token.encode(): account for token, account in tokens.items()}
-
-    def __bool__(self) -> bool:
-        return bool(self._tokens)
 
     @classmethod
     def parse(cls, token: str, described: str) -> Accounts:
@@ -53,31 +45,12 @@ class Accounts:
         if token:
             tokens[_token(token, "MEMORIZZ_UI_AUTH_TOKEN")] = LOCAL_ADMIN
         name = "MEMORIZZ_UI_AUTH_ACCOUNTS"
-        try:
-            entries = json.loads(described) if described else {}
-        except (ValueError, RecursionError):
-            raise ConfigurationError(f"{name} is not valid JSON") from None
-        if not isinstance(entries, dict):
-            raise ConfigurationError(f"{name} must be a JSON object from name to account")
-        for person, entry in entries.items():
+        for person, entry in json_object(described, name, "from name to account").items():
             own, account = _account(name, person, entry)
             if own in tokens:
                 raise ConfigurationError(f"{name}: the token of {person!r:.80} is another account's too")
             tokens[own] = account
         return cls(tokens)
-
-    def find(self, token: str) -> tuple[Account, bytes] | None:
-        """The account of ``token`` and the token's fingerprint. How long this takes does not depend on the token."""
-        given = token.encode("utf-8", "surrogatepass")
-        found = None
-        for known, account in self._tokens.items():
-            if hmac.compare_digest(known, given):
-                found = account, fingerprint(known)
-        return found
-
-    def fingerprints(self) -> Iterator[tuple[bytes, Account]]:
-        """The accounts by the fingerprints of their tokens."""
-        return ((fingerprint(token), account) for token, account in self._tokens.items())
 
 
 class Sessions:
@@ -92,10 +65,10 @@ class Sessions:
 
     def issue(self, token: str, now: float) -> str | None:
         """The cookie for whoever knows ``token``, or ``None``. Times are unix seconds."""
-        found = self._accounts.find(token)
+        found = self._accounts.match(token)
         if found is None:
             return None
-        payload = f"{int(now) + self.seconds}.{found[1].hex()}"
+        payload = f"{int(now) + self.seconds}.{fingerprint(found[0])}"
         return f"{payload}.{self._seal(payload)}"
 
     def read(self, cookie: str, now: float) -> Account | None:
@@ -106,20 +79,20 @@ class Sessions:
         expires, _, print_ = payload.partition(".")
         if not expires.isascii() or not expires.isdigit() or int(expires) <= now:
             return None
-        return next((account for known, account in self._accounts.fingerprints() if known.hex() == print_), None)
+        return next((account for token, account in self._accounts.items() if fingerprint(token) == print_), None)
 
     def _seal(self, payload: str) -> str:
         digest = hmac.digest(self._secret, payload.encode("utf-8", "surrogatepass"), "sha256")
         return base64.urlsafe_b64encode(digest).decode().rstrip("=")
 
 
-def fingerprint(token: bytes) -> bytes:
+def fingerprint(token: bytes) -> str:
     """What a cookie says of a token without giving it away."""
-    return hashlib.sha256(b"memorizz session\0" + token).digest()[:16]
+    return hashlib.sha256(b"memorizz session\0" + token).hexdigest()[:32]
 
 
 def _token(value: Any, where: str) -> str:
-    if not isinstance(value, str) or len(value) < SHORTEST_TOKEN or value.split() != [value]:
+    if not isinstance(value, str) or not is_token(value):
         raise ConfigurationError(f"{where}: a token must have at least {SHORTEST_TOKEN} characters and no space")
     return value
 

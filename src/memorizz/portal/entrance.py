@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from pathlib import Path
 
 from starlette.responses import RedirectResponse, Response
 
@@ -14,7 +13,6 @@ from memorizz.errors import MemorizzError
 from memorizz.portal.accounts import Sessions
 from memorizz.portal.connection import Target
 from memorizz.portal.web import Call
-from memorizz.taxonomy import MemoryType
 
 
 def show_login(call: Call) -> Response:
@@ -32,8 +30,8 @@ def log_in(call: Call) -> Response:
     target = _local(given.get("next"))
     if cookie is None:
         return call.render("login.html", 401, next=target, wrong=True)
-    found = call.portal.settings.accounts.find(token)
-    if target == "/" and found is not None and found[0].restricted:
+    found = call.portal.settings.accounts.match(token)
+    if target == "/" and found is not None and found[1].restricted:
         target = "/traces/memory-evolution"
     answer = RedirectResponse(target, 303)
     answer.set_cookie(
@@ -82,18 +80,11 @@ def _connect(call: Call, given: Mapping[str, str]) -> str | None:
     if BACKENDS[backend].in_files and not given.get("path"):
         return "say where the memory is"
     chosen = Settings.resolve(backend=backend, path=given.get("path"))
-    if chosen.path is not None and given.get("create") != "true" and not _is_memory(backend, chosen.path):
+    if chosen.path is not None and given.get("create") != "true" and not chosen.is_there:
         return f"there is no {backend} memory at {chosen.path}; tick the box to make a new memory there"
     read_only = call.portal.settings.read_only or given.get("read_only") == "true"
     call.portal.connection.connect(Target(backend, chosen.options, chosen.place, read_only))
     return None
-
-
-def _is_memory(backend: str, path: Path) -> bool:
-    """Whether something is there; a folder without any of the stores is somebody's folder, but no memory."""
-    if backend == "filesystem" and path.is_dir():
-        return any((path / store.value).is_dir() for store in MemoryType)
-    return path.exists()
 
 
 def _local(target: str | None) -> str:

@@ -90,8 +90,8 @@ class Guard:
             return LOCAL_ADMIN
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer":
-            found = self._settings.accounts.find(token.strip())
-            return None if found is None else found[0]
+            found = self._settings.accounts.match(token.strip())
+            return None if found is None else found[1]
         cookie = request.cookies.get(Sessions.COOKIE)
         return None if cookie is None else self._sessions.read(cookie, time.time())
 
